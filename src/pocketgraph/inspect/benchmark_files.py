@@ -14,7 +14,7 @@ from pocketgraph.inspect.benchmark_result import Benchmark
 MEBIBYTE = 1 << 20
 
 
-class _BenchmarkRecord(NamedTuple):
+class BenchmarkRecord(NamedTuple):
     """One figure.
 
     Attributes:
@@ -32,22 +32,22 @@ class _BenchmarkRecord(NamedTuple):
     node_type: str = ""
 
 
-def records(name: str, result: Benchmark, layers: list[BenchmarkLayer]) -> Iterator[_BenchmarkRecord]:
+def records(name: str, result: Benchmark, layers: list[BenchmarkLayer]) -> Iterator[BenchmarkRecord]:
     """The figures in the original's order: the runs, the start, then every node type by alphabet."""
     runs, seconds = result.plain.count, result.plain.total / 1e6
     fed = max(1, layers[0].dtype.size) * math.prod(layers[0].shape) if layers else 0
-    yield _BenchmarkRecord(name, runs, seconds, fed * runs / seconds / MEBIBYTE if seconds else -1.0)
+    yield BenchmarkRecord(name, runs, seconds, fed * runs / seconds / MEBIBYTE if seconds else -1.0)
     warmups, warm = result.warmup.count, result.warmup.total / 1e6
-    yield _BenchmarkRecord(f"{name}_meta-init", 1, result.load_seconds)
-    yield _BenchmarkRecord(f"{name}_meta-first-inference", warmups, warm)
-    yield _BenchmarkRecord(
+    yield BenchmarkRecord(f"{name}_meta-init", 1, result.load_seconds)
+    yield BenchmarkRecord(f"{name}_meta-first-inference", warmups, warm)
+    yield BenchmarkRecord(
         f"{name}_meta-init-plus-first-inference", 1, result.load_seconds + (warm / warmups if warmups else 0.0)
     )
     for op, microseconds in sorted(result.nodes.times_by_type().items()):
-        yield _BenchmarkRecord(f"{name}_{op}", result.traced.count, microseconds * result.traced.count / 1e6, -1.0, op)
+        yield BenchmarkRecord(f"{name}_{op}", result.traced.count, microseconds * result.traced.count / 1e6, -1.0, op)
 
 
-def path_of(prefix: str, record: _BenchmarkRecord) -> str:
+def path_of(prefix: str, record: BenchmarkRecord) -> str:
     """The record's file; a slash in its name is no folder."""
     return prefix + record.name.replace("/", "__")
 
@@ -58,7 +58,7 @@ def refuse_existing(prefix: str, name: str) -> None:
     Raises:
         PocketgraphError: it is there already, or its folder is not.
     """
-    path = path_of(prefix, _BenchmarkRecord(name, 0, 0.0))
+    path = path_of(prefix, BenchmarkRecord(name, 0, 0.0))
     if os.path.exists(path):
         raise PocketgraphError(
             f"Cannot create TestReporter, file exists: {path}",
@@ -78,7 +78,7 @@ def refuse_no_folder(path: str) -> None:
         raise PocketgraphError("the directory to write to does not exist", where=path, hint=new_folder(folder))
 
 
-def write(prefix: str, record: _BenchmarkRecord) -> str:
+def write(prefix: str, record: BenchmarkRecord) -> str:
     """Writes one record and gives the file's path.
 
     Raises:

@@ -40,7 +40,7 @@ INSIDE = 0.9  # share of the estimates that are within the error bar
 RULE_OF_THUMB = 3.0  # how many times as long it may take where only operations a second are known
 
 
-class _PublishedTime(NamedTuple):
+class PublishedTime(NamedTuple):
     """A time that somebody published: milliseconds of one run of a model on a device."""
 
     device: str
@@ -51,7 +51,7 @@ class _PublishedTime(NamedTuple):
 class LeftOut(NamedTuple):
     """A published time, and what is estimated for it when its model is left out of the fit."""
 
-    published: _PublishedTime
+    published: PublishedTime
     estimate: float
 
     @property
@@ -155,13 +155,13 @@ def class_model(is_micro: bool, precision: str) -> ClassModel:
     return ClassModel(*_fitted(known), tuple(left_out), error)
 
 
-def _times_of(device: Device, precision: str) -> list[_PublishedTime]:
-    return [_PublishedTime(device.name, *pair) for pair in device.published.get(precision, {}).items()]
+def _times_of(device: Device, precision: str) -> list[PublishedTime]:
+    return [PublishedTime(device.name, *pair) for pair in device.published.get(precision, {}).items()]
 
 
-def _fitted(known: Sequence[_PublishedTime]) -> tuple[Array, dict[str, float]]:
+def _fitted(known: Sequence[PublishedTime]) -> tuple[Array, dict[str, float]]:
     """Weights and slowdowns that give the published times best; every device counts as much as any other."""
-    by_device: dict[str, list[_PublishedTime]] = {}
+    by_device: dict[str, list[PublishedTime]] = {}
     for time in known:
         by_device.setdefault(time.device, []).append(time)
     weights: Array = np.ones(len(FAMILIES))
@@ -200,7 +200,7 @@ def _least_squares(rows: Array, wanted: Array, start: Array) -> Array:
     return weights
 
 
-def _slowdown(times: Sequence[_PublishedTime], weights: Array) -> float:
+def _slowdown(times: Sequence[PublishedTime], weights: Array) -> float:
     """The geometric mean of published times over the weighted times here."""
     ratios = [time.milliseconds / float(weights @ _vector(published_models()[time.model])) for time in times]
     return float(np.exp(np.mean(np.log(ratios))))

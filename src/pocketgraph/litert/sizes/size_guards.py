@@ -55,18 +55,18 @@ class Notes:
         self._names: dict[str, str] = {}  # of what is computed, which is computed once
         self._count = 0
 
-    def given(self, size: int) -> _NotedSize:
+    def given(self, size: int) -> NotedSize:
         """One of the sizes that the function is given, in the guards' order."""
         self._count += 1
-        return _NotedSize(self, f"s{self._count - 1}", size)
+        return NotedSize(self, f"s{self._count - 1}", size)
 
-    def computed(self, expression: str, number: int) -> _NotedSize:
+    def computed(self, expression: str, number: int) -> NotedSize:
         """What follows from sizes."""
         name = self._names.get(expression)
         if name is None:
             name = self._names[expression] = f"n{len(self._names)}"
             self._lines[f"{name} = {expression}"] = None
-        return _NotedSize(self, name, number)
+        return NotedSize(self, name, number)
 
     def asked(self, question: str, *, answer: bool) -> bool:
         """The answer, which is a guard from now on."""
@@ -83,8 +83,8 @@ class Notes:
 
 
 def _computed_by(sign: str, compute: Callable[[int, int], int], *, turned: bool = False) -> Any:
-    def method(self: _NotedSize, other: object) -> Any:
-        if not isinstance(other, (int, _NotedSize)):
+    def method(self: NotedSize, other: object) -> Any:
+        if not isinstance(other, (int, NotedSize)):
             return NotImplemented
         one, two = (other, self) if turned else (self, other)
         return self.notes.computed(f"{_text(one)} {sign} {_text(two)}", compute(_number(one), _number(two)))
@@ -93,8 +93,8 @@ def _computed_by(sign: str, compute: Callable[[int, int], int], *, turned: bool 
 
 
 def _asked_by(sign: str, ask: Callable[[int, int], bool]) -> Any:
-    def method(self: _NotedSize, other: object) -> Any:
-        if not isinstance(other, (int, _NotedSize)):
+    def method(self: NotedSize, other: object) -> Any:
+        if not isinstance(other, (int, NotedSize)):
             return NotImplemented
         answer = ask(self.number, _number(other))
         one, two = _text(self), _text(other)
@@ -103,7 +103,7 @@ def _asked_by(sign: str, ask: Callable[[int, int], bool]) -> Any:
     return method
 
 
-class _NotedSize:
+class NotedSize:
     """A size that tells its notes what becomes of it; else it is as an int is, but that it cannot be in a set.
 
     Attributes:
@@ -144,9 +144,9 @@ class _NotedSize:
         return self.number
 
 
-def _number(value: int | _NotedSize) -> int:
-    return value.number if isinstance(value, _NotedSize) else value
+def _number(value: int | NotedSize) -> int:
+    return value.number if isinstance(value, NotedSize) else value
 
 
-def _text(value: int | _NotedSize) -> str:
-    return value.name if isinstance(value, _NotedSize) else f"({int(value)})"
+def _text(value: int | NotedSize) -> str:
+    return value.name if isinstance(value, NotedSize) else f"({int(value)})"

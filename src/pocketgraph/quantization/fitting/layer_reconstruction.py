@@ -211,7 +211,7 @@ def _channels(rows: Array, part: slice) -> Array:
     return result
 
 
-class _OperandStatistics(NamedTuple):
+class OperandStatistics(NamedTuple):
     """Rows of a layer's quantized operand, with what serves all outputs that read them.
 
     Attributes:
@@ -244,19 +244,19 @@ class OperandSolver:
     fit: FitSettings
 
     @cached_property
-    def statistics(self) -> _OperandStatistics:
+    def statistics(self) -> OperandStatistics:
         """Those of the rows."""
         return _statistics(self.given[np.newaxis], self.fit)
 
     @cached_property
-    def prepared(self) -> tuple[_OperandStatistics, Array, Curvature]:
+    def prepared(self) -> tuple[OperandStatistics, Array, Curvature]:
         """The statistics of the rows, the inverse of their moments ``held``, and the curvature for rounding."""
         found = self.statistics
         inverses, ready = both(lambda: inverse(found.held), lambda: curvature(found.moments), self.fit.threads)
         return found, inverses, ready
 
 
-def _statistics(rows: Array, fit: FitSettings) -> _OperandStatistics:
+def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
     middle = rows.mean(axis=1, dtype=np.float64)  # [groups, inputs]
     centred = rows - middle[:, np.newaxis].astype(rows.dtype)
     is_shared = rows.dtype != np.float64
@@ -271,7 +271,7 @@ def _statistics(rows: Array, fit: FitSettings) -> _OperandStatistics:
     ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
     level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     level = level[0] if is_shared else level
-    return _OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
+    return OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
 
 
 class Goal(NamedTuple):
@@ -316,7 +316,7 @@ def _solved(
     matrix: Array,
     bias: Array,
     goal: Goal,
-    operand: _OperandStatistics,
+    operand: OperandStatistics,
     inverses: Array,
     bounds: tuple[float, float],
     rounds: int,

@@ -49,7 +49,7 @@ class Stat(Statistic[int]):
 
 
 @dataclass
-class _NodeRecord:
+class NodeRecord:
     """What one node did over all runs: times in microseconds, memory in bytes, (NumPy dtype, shape) of its outputs."""
 
     name: str
@@ -92,7 +92,7 @@ class StatSummarizer:
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
-        self.records: dict[str, _NodeRecord] = {}
+        self.records: dict[str, NodeRecord] = {}
         self.run_totals = Stat()
         self.run_memory = Stat()
         self.warnings: list[str] = []
@@ -103,7 +103,7 @@ class StatSummarizer:
         for timing in timings:
             record = self.records.get(timing.name)
             if record is None:
-                record = _NodeRecord(timing.name, timing.op, len(self.records) + 1)
+                record = NodeRecord(timing.name, timing.op, len(self.records) + 1)
                 self.records[timing.name] = record
             record.start.update(round(timing.start_us))
             record.time.update(round(timing.duration_us))
@@ -117,7 +117,7 @@ class StatSummarizer:
         self.run_totals.update(total)
         self.run_memory.update(memory)
 
-    def _warn_of_change(self, record: _NodeRecord, timing: NodeTiming) -> None:
+    def _warn_of_change(self, record: NodeRecord, timing: NodeTiming) -> None:
         before, now = len(record.outputs), len(timing.outputs)
         if before != now:
             said = f"Number of outputs changed between runs for '{record.name}' - was {before}, now {now}"
@@ -142,7 +142,7 @@ class StatSummarizer:
             report += [*self.short_summary(), ""]
         return report
 
-    def metric_table(self, title: str, key: Callable[[_NodeRecord], float], limit: int) -> list[str]:
+    def metric_table(self, title: str, key: Callable[[NodeRecord], float], limit: int) -> list[str]:
         """A table: ``title``, one row a node, the largest ``key`` first, at most ``limit`` (0: all), an empty line."""
         rows = sorted(self.records.values(), key=key, reverse=True)
         if limit > 0:
