@@ -20,11 +20,10 @@ def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
     looks words up nor hashes them."""
     lookups = ops_with("table_lookup")
     read = list(dependents(graph, [name], lambda node: node.op in lookups or node.op.startswith(HASHES)))
-    tables = {node_name(node.data_inputs[0]) for node in read if node.op in lookups and node.data_inputs}
-    words = [word for table in sorted(tables) for word in _words(graph, table)]
-    if not read:
+    if not any(node.op in lookups or node.op.startswith(HASHES) for node in read):
         return b""
-    words = words or ANY_WORDS
+    tables = {node_name(node.data_inputs[0]) for node in read if node.op in lookups and node.data_inputs}
+    words = [word for table in sorted(tables) for word in _words(graph, table)] or ANY_WORDS
     count = int(rng.integers(FEWEST, MOST)) if any(node.op.startswith(SPLITTERS) for node in read) else 1
     return b" ".join(words[at] for at in rng.integers(0, len(words), count))
 

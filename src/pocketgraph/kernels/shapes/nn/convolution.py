@@ -8,11 +8,8 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import Dim, merge_dim, of_rank, product, total
 from pocketgraph.kernels.shapes.common_rules import of_input
-from pocketgraph.kernels.shapes.math.matrix_product import matmul
 from pocketgraph.kernels.shapes.nn.window_sizes import convolved, layout_of, per_axis, spatial_axes
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
-
-shape_rule("_FusedMatMul")(matmul)
 
 
 @shape_rule("Conv2D", "Conv3D", "DepthwiseConv2dNative", "_FusedConv2D", "_FusedDepthwiseConv2dNative")
