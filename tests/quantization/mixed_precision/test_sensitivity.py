@@ -18,7 +18,7 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision import sensitivity
-from pocketgraph.quantization.mixed_precision.segmented_execution import Held, SegmentedExecution
+from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.program_pass import copied
 
@@ -112,24 +112,6 @@ def test_tensors_are_weighed_side_by_side_with_the_same_powers(
     np.testing.assert_array_equal(list(powers_of_codes(program, SAMPLES, spans, threads=threads)), wanted)
     assert not crowded
     assert len(seen) > 1
-
-
-def test_the_first_tensor_does_not_wait_for_the_scores_without_codes(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spans = {value: Range(-2.0, 2.5) for operation in program.operations[:-1] for value in operation.outputs}
-    wanted = list(powers_of_codes(program, SAMPLES[:1], spans))
-    together, finish, places = threading.Barrier(2, timeout=60), SegmentedExecution.finish, list[int]()
-
-    def waiting(self: SegmentedExecution, held: Held, place: int) -> list[np.ndarray]:
-        places.append(place)
-        if len(places) <= 2:
-            together.wait()
-        return finish(self, held, place)
-
-    monkeypatch.setattr(SegmentedExecution, "finish", waiting)
-    np.testing.assert_array_equal(list(powers_of_codes(program, SAMPLES[:1], spans, threads=2)), wanted)
-    assert len(places) == 1 + len(spans)
 
 
 @pytest.mark.parametrize(("quiet", "used"), [(-300.0, 1), (300.0, 2)])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from typing import TypeAlias
+from itertools import islice
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from pocketgraph.quantization.program_pass import copied
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
 """What may follow the scores of a classifier; errors are measured before it, where they are not squeezed together."""
 
-Cut: TypeAlias = tuple[Value | None, Held, int]
-"""A tensor, what is held behind the operation that makes it, and where that is; the program's inputs with None."""
 RESUMED = "sensitivity by sample"
 """What the powers are kept under for a call that goes on."""
 LEAST_POWER = 1e-30  # of scores that are all the same
@@ -77,26 +74,23 @@ def powers_of_codes(
     running = SegmentedExecution(program, spans, judged)
     order = sorted(spans, key=running.place)
     done = 0
-
-    def scores_from(cut: Cut) -> list[Array] | None:
-        """The scores with codes for the tensor of a cut, or without codes; None where nothing reads the tensor."""
-        value, held, place = cut
-        if value is None:
-            return running.finish(held, place)
-        if value not in held:
-            return None
-        back = _through_codes(value, spans[value], bits)([held[value]])[0]
-        return running.finish({**held, value: back}, place)
-
     for sample in samples:
         start = running.begin(sample)
-        cuts: Iterator[Cut] = chain([(None, start, 0)], _cuts(running, order, start))
-        measured = mapped_ahead(scores_from, cuts, threads if threads > 1 else 0)
-        wanted = next(measured) or []
+        wanted = running.finish(start, 0)
+
+        def noise_from(cut: tuple[Value, Held, int], wanted: Sequence[Array] = wanted) -> list[float]:
+            value, held, place = cut
+            results = wanted
+            if value in held:  # else nothing reads it
+                back = _through_codes(value, spans[value], bits)([held[value]])[0]
+                results = running.finish({**held, value: back}, place)
+            pairs = zip(wanted, results, strict=True)
+            return [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+
         noise: dict[Value, list[float]] = {}
-        for value, results in zip(order, measured, strict=True):
-            pairs = zip(wanted, wanted if results is None else results, strict=True)
-            noise[value] = [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+        measured = mapped_ahead(noise_from, _cuts(running, order, start), threads if threads > 1 else 0)
+        for value, powers in zip(order, measured, strict=True):
+            noise[value] = powers
             done += 1
             tell(done)
         signal = [_power(array.astype(np.float64)) for array in wanted]
@@ -104,8 +98,8 @@ def powers_of_codes(
         yield np.array(rows, np.float64).reshape(len(rows), len(judged))
 
 
-def _cuts(running: SegmentedExecution, order: Sequence[Value], held: Held) -> Iterator[Cut]:
-    """Those of the tensors, in running order."""
+def _cuts(running: SegmentedExecution, order: Sequence[Value], held: Held) -> Iterator[tuple[Value, Held, int]]:
+    """The tensors in running order, each with what is held behind the operation that makes it, and where that is."""
     place = 0
     for value in order:
         while place < running.place(value):
