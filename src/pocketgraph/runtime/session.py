@@ -94,10 +94,6 @@ class Session:
         self.engine = engine
         self.exact = exact
         source = graph if isinstance(graph, Graph) else model_path(graph)
-        if isinstance(source, str) and not os.path.exists(source):
-            from pocketgraph.formats.files import near
-
-            raise RunError("there is no such file", where=source, hint=near(source))
         self._state: dict[str, Any] = {}
         names = switched_off(without) | (INEXACT if engine == "reference" else frozenset())
         if "recycled_arrays" in names:

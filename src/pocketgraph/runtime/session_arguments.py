@@ -6,7 +6,7 @@ import os
 from operator import index
 from typing import SupportsIndex
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import RunError, UsageError
 
 ENGINES = (None, "auto", "reference", "litert")
 """Those that need not be looked up."""
@@ -61,9 +61,14 @@ def model_path(model: object) -> str:
 
     Raises:
         UsageError: it is none.
+        RunError: there is no such file.
     """
     path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     if isinstance(path, str):
+        if not os.path.exists(path):
+            from pocketgraph.formats.files import near
+
+            raise RunError("there is no such file", where=path, hint=near(path))
         return path
     raise UsageError(
         f"a session takes a Graph or a path, not {type(model).__name__}",
