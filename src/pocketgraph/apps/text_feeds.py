@@ -20,11 +20,12 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.feeding.synthetic_feeds import PLACEHOLDERS, default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 OPEN = -1
@@ -38,7 +39,7 @@ def may_read_texts(model: Model) -> bool:
         graph = model if isinstance(model, Graph) else load(model)
     except PocketgraphError:
         return False  # what is wrong with it is said where it is run
-    return any(node.op in PLACEHOLDERS and node.attr("dtype", None) is STRING for node in graph)
+    return any(node.op in NO_DEFAULT_PLACEHOLDERS and node.attr("dtype", None) is STRING for node in graph)
 
 
 def feeds_behind_texts(

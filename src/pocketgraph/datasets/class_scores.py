@@ -11,10 +11,9 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.entry_survey import NAMED
 from pocketgraph.graph.node import find_source
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_VALUES, ops_with
 from pocketgraph.kernels.shapes import infer
 
-HANDS_ON = ops_with("passes", "view") | {"Cast"}
 _BEST = "ArgMax"
 SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
@@ -38,9 +37,9 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
         graph: the graph.
         output: the tensor or node that gives the answer, such as int64 [batch].
     """
-    node = graph.find_producer(output, HANDS_ON)
+    node = graph.find_producer(output, SAME_VALUES)
     if node is not None and node.op in NAMED:
-        node = graph.find_producer(node.data_inputs[NAMED[node.op]], HANDS_ON)
+        node = graph.find_producer(node.data_inputs[NAMED[node.op]], SAME_VALUES)
     if node is None or node.op not in {_BEST} | _FIRST_FEW:
         return None
     scores = canonical(node.data_inputs[0])
@@ -54,7 +53,7 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
 
 def numbers_named(graph: Graph, output: str) -> str | None:
     """The tensor of whole numbers that a table of the graph has names for, where these are what an output gives."""
-    node = graph.find_producer(output, HANDS_ON)
+    node = graph.find_producer(output, SAME_VALUES)
     is_name = node is not None and node.op in ops_with("table_lookup") and node.attrs.get("Tin") in (INT32, INT64)
     return node.data_inputs[NAMED[node.op]] if node is not None and is_name else None
 
@@ -69,13 +68,13 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
         others = {name for name, dtype in dtypes.items() if dtype is None or not dtype.is_floating}
         if found[0] in others:
             found.sort(key=lambda name: len(SHARES) + 1 if name in others else _rank(graph, name))
-    node = graph.find_producer(found[0], HANDS_ON)
+    node = graph.find_producer(found[0], SAME_VALUES)
     is_part = node is not None and (node.op in _FIRST_FEW or node.op in NAMED)
     return [(scores_picked_from(graph, found[0]) if is_part else None) or found[0], *found[1:]]
 
 
 def _rank(graph: Graph, name: str) -> int:
-    node = graph.find_producer(name, HANDS_ON)
+    node = graph.find_producer(name, SAME_VALUES)
     return SHARES.index(node.op) if node is not None and node.op in SHARES else len(SHARES)
 
 
@@ -90,7 +89,7 @@ def says_scores(graph: Graph, output: str) -> bool:
     >>> says_scores(graph, "y"), says_scores(graph, "forecast")
     (True, False)
     """
-    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
     ops = {*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
 
@@ -109,7 +108,7 @@ def may_give_logits(graph: Graph, output: str) -> bool:
     >>> may_give_logits(graph, "score"), may_give_logits(graph, "share")
     (True, False)
     """
-    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
     return node is not None and node.op in _LAYERS | _SIGNED
 
 

@@ -12,10 +12,9 @@ from pocketgraph.formats import graph_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, VARIABLES
 from pocketgraph.graph.order import reachable
 
-PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}
 METHOD = "tensorflow/serving/predict"
 
 
@@ -147,5 +146,7 @@ def _check_all_behind(graph: Graph, features: str, ends: Sequence[str], variable
 def _placeholders(graph: Graph, fetches: Iterable[str], features: str | None = None) -> dict[str, str]:
     """The placeholders that these need, by their names; with features, these and no placeholder that only they need."""
     needed = reachable(graph, fetches, stop=[features] if features else ())
-    found = {node.name: f"{node.name}:0" for node in graph if node.name in needed and node.op in PLACEHOLDERS}
+    found = {
+        node.name: f"{node.name}:0" for node in graph if node.name in needed and node.op in NO_DEFAULT_PLACEHOLDERS
+    }
     return {features.removesuffix(":0"): features, **found} if features else found

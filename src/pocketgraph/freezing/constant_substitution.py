@@ -8,11 +8,12 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.graph_variables import HANDLE_OP
-from pocketgraph.freezing.handles import CARRIERS, NodeScope
-from pocketgraph.freezing.variables_in_calls import CALLS, FrozenFunctions, has_function
+from pocketgraph.freezing.handles import NodeScope
+from pocketgraph.freezing.variables_in_calls import FrozenFunctions, has_function
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.edit import free_name
+from pocketgraph.graph.op_traits import FUNCTION_CALLS, PASSES_OR_ROUTES
 
 
 def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
@@ -71,7 +72,7 @@ def rewritten(
             nodes.append(const(node.name, values[node.name]))
         elif node.name not in users:
             nodes.append(node)
-        elif node.op in CALLS:
+        elif node.op in FUNCTION_CALLS:
             nodes.append(library.call(node, scope.taken(node, handles)))
         else:
             if node.op == "ReadVariableOp":
@@ -91,7 +92,7 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
     if dtype is None or (0 not in positions and node.op != "Merge"):
         _refuse_function(node)
         yield node
-    elif node.op in CARRIERS:
+    elif node.op in PASSES_OR_ROUTES:
         kept = {key: value for key, value in node.attrs.items() if key != "_output_shapes"}
         yield Node(node.name, node.op, node.inputs, {**kept, "T": dtype})
     elif node.op == "ReadVariableOp":

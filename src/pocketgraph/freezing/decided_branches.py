@@ -9,13 +9,12 @@ import numpy as np
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NEXT_ITERATION
 from pocketgraph.graph.order import MERGES
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.inlining import ControlFlow, inlined
 
 SWITCHES = frozenset({"Switch", "RefSwitch"})
-_NEXT = ops_with("next_iteration")
 _PLAIN = frozenset({"Const", "Identity", "NoOp", "LogicalNot", "LogicalAnd", "LogicalOr"})
 """Not a trait: what the predicates of frozen switches are made of."""
 
@@ -177,7 +176,9 @@ def _dead(graph: Graph, ways: Mapping[str, bool]) -> set[str]:
             continue
         if node.op in MERGES:  # a loop that is not entered does not come round either
             entries = [
-                ref for ref in node.data_inputs if node_name(ref) not in graph or graph.producer(ref).op not in _NEXT
+                ref
+                for ref in node.data_inputs
+                if node_name(ref) not in graph or graph.producer(ref).op not in NEXT_ITERATION
             ]
             gone = all(_is_dead(ref, dead, ways) for ref in entries or node.data_inputs)
         else:

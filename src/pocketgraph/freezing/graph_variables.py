@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pocketgraph.freezing.handles import CARRIERS
 from pocketgraph.graph import DType, Graph, Node, Shape
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES, REFERENCE_VARIABLES, ops_with
 
-REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
 HANDLE_OP = "VarHandleOp"
 ASSIGNS = ("Assign", "AssignVariableOp")
 REFERENCE_CARRIERS = ops_with("reference") & ops_with("enter", "switch") | {"RefIdentity"}
@@ -36,7 +34,7 @@ class VariableNode:
 
 def is_variable(node: Node) -> bool:
     """Whether a node holds a variable: a reference variable of TensorFlow 1 or the handle of a resource variable."""
-    return node.op in REFERENCE_OPS or node.op == HANDLE_OP
+    return node.op in REFERENCE_VARIABLES or node.op == HANDLE_OP
 
 
 def variables(graph: Graph) -> dict[str, VariableNode]:
@@ -55,5 +53,5 @@ def _variable(node: Node) -> VariableNode:
 
 def variable_behind(graph: Graph, ref: str) -> str | None:
     """The name of the variable that a reference or handle comes from, through carriers; None when it is none."""
-    node = graph.find_producer(ref, CARRIERS | REFERENCE_CARRIERS)
+    node = graph.find_producer(ref, PASSES_OR_ROUTES | REFERENCE_CARRIERS)
     return node.name if node is not None and is_variable(node) else None

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import DType, Node, canonical
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import LOOPS, PASSES_OR_ROUTES
 
-CARRIERS = ops_with("control_flow", "passes")
 """Ops that hand a variable's handle on."""
-LOOPS = ops_with("loop")
 _BODY_PORTS = {"Switch": ("output_false:0", "output_true:0")}  # how function bodies name outputs; else output:0
 
 
@@ -62,7 +60,7 @@ class NodeScope:
                 continue
             found[tensor] = dtype
             for node, position in self._users.get(tensor, ()):
-                if node.op in CARRIERS and (position == 0 or node.op == "Merge"):
+                if node.op in PASSES_OR_ROUTES and (position == 0 or node.op == "Merge"):
                     waiting.extend((output, dtype) for output in self.outputs(node))
                 elif node.op in LOOPS:
                     waiting.append((self.loop_output(node, position), dtype))

@@ -9,15 +9,14 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats.checkpoints.bundle_proto import Extent
 from pocketgraph.formats.function_def import arguments
 from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
-from pocketgraph.freezing.variables_in_calls import CALLS, function_attributes
+from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FUNCTION_CALLS, SAME_VALUES
 
 _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
 LONGEST = 40  # characters of a part of a slice: two numbers of 64 bits
-_BETWEEN = ops_with("passes", "view") | {"Cast"}
 """What savers put between a variable and its slices."""
 
 
@@ -52,7 +51,7 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
     for reference, place in _restored(graph.nodes):
         note(reference, place)
     for call in graph:
-        func = call.attrs.get(function_attributes(call.op)[0]) if call.op in CALLS else None
+        func = call.attrs.get(function_attributes(call.op)[0]) if call.op in FUNCTION_CALLS else None
         function = graph.functions.get(func.name) if isinstance(func, Func) else None
         if function is None or not any(node.op in _RESTORES for node in function.nodes):
             continue
@@ -154,7 +153,7 @@ def _source(nodes: Mapping[str, Node], ref: str) -> tuple[str, int]:
     for _ in range(len(nodes)):
         name, *rest = ref.split(":")
         node = nodes.get(name)
-        if node is None or node.op not in _BETWEEN or not node.data_inputs:
+        if node is None or node.op not in SAME_VALUES or not node.data_inputs:
             return name, parse_ref(ref).port if rest else 0
         ref = node.data_inputs[0]
     return "", 0

@@ -11,7 +11,7 @@ from pocketgraph.freezing.stored_tables import ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import STATE_OR_RANDOM
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
@@ -19,7 +19,6 @@ VOCABULARY_SUFFIXES = (".txt", ".tsv", ".csv", ".vocab", ".voc", ".dict")
 """What files of words end in that are read beside a model, whose name for them nobody vouches for."""
 WAIT = "tables_are_filled"
 NEW_NODE = "/filled"
-_NOT_COPIED = VARIABLES | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 
@@ -123,7 +122,12 @@ def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
         node = part.nodes.get(name)
         if name in wanted:
             continue
-        if node is None or node.op.startswith("Placeholder") or node.op in _NOT_COPIED or opdefs.is_stateful(node.op):
+        if (
+            node is None
+            or node.op.startswith("Placeholder")
+            or node.op in STATE_OR_RANDOM
+            or opdefs.is_stateful(node.op)
+        ):
             return None
         wanted.add(name)
         waiting.extend(node_name(ref) for ref in node.data_inputs)

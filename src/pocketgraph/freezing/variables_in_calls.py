@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.formats import function_def
-from pocketgraph.freezing.handles import LOOPS, NodeScope
+from pocketgraph.freezing.handles import NodeScope
 from pocketgraph.graph import DType, Function, Node, Tensor, opdefs
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.function_body import called_functions
-from pocketgraph.graph.op_traits import ops_with
-
-CALLS = ops_with("call", "branch", "loop")
+from pocketgraph.graph.op_traits import LOOPS
 
 
 def function_attributes(op: str) -> list[str]:
-    """The attributes by which an op of CALLS names the functions that it calls, in its signature's order."""
+    """The attributes by which an op of FUNCTION_CALLS names the functions that it calls, in its signature's order."""
     return [name for name, attr in opdefs.definition(op).attrs.items() if attr.kind in ("func", "list(func)")]
 
 

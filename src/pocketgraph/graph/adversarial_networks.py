@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import SOURCES, VARIABLES
 from pocketgraph.graph.order import reachable
 
 _GENERATOR = re.compile(r"(g|gen|generator)$", re.I)
 _JUDGE = re.compile(r"(d|disc|discriminator|critic)(_\d+)?$", re.I)
 _UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]")
-_SOURCES = ops_with("placeholder") | VARIABLES | {"Const"}
 
 
 def generated(graph: Graph, layers: Collection[Node], weights: Collection[str], behind: Collection[str]) -> list[str]:
@@ -99,7 +98,7 @@ def _counterparts(graph: Graph, result: str, inputs: list[str], behind: Collecti
             continue
         seen.add(pair)
         ways = [[node_name(ref) for ref in node.data_inputs] for node in (made, given)]
-        if made.op == given.op and given.op not in _SOURCES and len(ways[0]) == len(ways[1]):
+        if made.op == given.op and given.op not in SOURCES and len(ways[0]) == len(ways[1]):
             waiting += zip(*ways, strict=True)
         else:
             yield made.name

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pocketgraph.graph.adversarial_networks import generated
-from pocketgraph.graph.epsilon_greedy import OVERRULING, greedy_scores
+from pocketgraph.graph.epsilon_greedy import greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import PLACEHOLDERS, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, SELECTS, SOURCES, VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
@@ -26,7 +26,6 @@ from pocketgraph.graph.output_likelihood import (
 from pocketgraph.graph.picked_scores import ends_without_normalizer
 from pocketgraph.graph.weight_reach import SIZES, WeightReach
 
-_NO_RESULTS = PLACEHOLDERS | VARIABLES | {"Const"}
 _TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
 """What exporters put behind the op that a model ends in."""
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
@@ -116,7 +115,7 @@ class EntrySurvey:
         """The nodes whose results nothing of the model takes."""
         reach, inner, looping = self._reach, self._inner, inside_loops(self._graph)
         for node in reach.model:
-            if node.name not in inner or node.op in _NO_RESULTS or node.name in looping:
+            if node.name not in inner or node.op in SOURCES or node.name in looping:
                 continue
             if {user.op for user in reach.takers(node)} == {"Assert"}:
                 continue
@@ -140,7 +139,7 @@ class EntrySurvey:
             found.update({one.name: ranked for one in averaged if (ranked := self._rank(one)) is not None})
             return
         ranked = self._rank(node)
-        scores = greedy_scores(self._graph, [node.name]) if node.op in OVERRULING else None
+        scores = greedy_scores(self._graph, [node.name]) if node.op in SELECTS else None
         if scores is not None and ranked is not None:
             node, ranked = scores, ranked._replace(name=scores.name, why="the action's scores")
         if ranked is not None:

@@ -7,9 +7,6 @@ from pocketgraph.graph.node import Node
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
-OVERRULING = frozenset({"Select", "SelectV2"})
-"""Not a trait: what takes a random action in the place of the best one."""
-
 
 def gives_random_numbers(node: Node) -> bool:
     """Whether a node draws random numbers."""

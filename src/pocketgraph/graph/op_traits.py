@@ -26,6 +26,7 @@
                    arithmetic of two tensors, under all its names
     reciprocal     one divided by each element
     order          says of two numbers which is larger
+    select         takes each element from one of two tensors, as a condition says
     resize, pad    makes pictures of another size; adds a border
     array_write, array_read
                    of TensorFlow 1's arrays and 2's lists of tensors
@@ -88,18 +89,35 @@ def ops_with(*traits: str) -> frozenset[str]:
 
 
 BIASED_SUMS = ops_with("sum", "bias")
+CALLS = ops_with("call")
+CONTRACTIONS = ops_with("matrix_product", "convolution")
 CONVOLUTIONS = ops_with("convolution")
+ENTER = ops_with("enter")
+EXIT = ops_with("exit")
 FEEDS_TRAINING = ops_with("feeds_training")
+FUNCTION_CALLS = ops_with("call", "branch", "loop")
 FUSED_BATCH_NORMS = ops_with("fused_batch_norm")
 HEAVY = ops_with("heavy")
+LOOPS = ops_with("loop")
+MERGE = ops_with("merge")
+NEXT_ITERATION = ops_with("next_iteration")
+NO_DEFAULT_PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}
 PASSES = ops_with("passes")
+PASSES_OR_ENTERS = ops_with("passes", "enter")
+PASSES_OR_ROUTES = ops_with("passes", "control_flow")
 PICTURE_FILES = ops_with("picture_file")
 PLACEHOLDERS = ops_with("placeholder")
 PRODUCTS = ops_with("product")
 QUOTIENTS = ops_with("quotient")
 REFERENCES = ops_with("reference")
+REFERENCE_VARIABLES = ops_with("variable") & ops_with("reference_variable")
 SAME_ELEMENTS = ops_with("passes", "view")
+SAME_VALUES = ops_with("passes", "view") | {"Cast"}
+SELECTS = ops_with("select")
+SOURCES = ops_with("placeholder", "variable", "constant")
+STATE_OR_RANDOM = ops_with("variable", "table", "random")
 SUMS = ops_with("sum")
+SWITCH = ops_with("switch")
 VARIABLES = ops_with("variable")
 """Sets that several files ask for: one name each, that of the trait."""
 

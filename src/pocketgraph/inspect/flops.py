@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
 from pocketgraph.inspect.flop_formulas import FORMULAS, FREE, Formula, Sizes
 from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
 
 ORIGINAL = frozenset(("Conv2D", "MatMul", "QuantizedConv2D", "QuantizedMatMul", "DepthwiseConv2dNative"))
 """Not a trait: what the original benchmark_model counts."""
-PASSING = ops_with("control_flow", "passes")
 MOST_PASSED = 20  # such nodes in a row
 
 
@@ -124,7 +123,7 @@ def _shape_of(graph: Graph, tensor: str, inferred: Any, seen: Mapping[str, Sizes
         if tensor in seen:
             return seen[tensor]
         node = graph.nodes.get(node_name(tensor))
-        if node is None or node.op not in PASSING or not node.data_inputs:
+        if node is None or node.op not in PASSES_OR_ROUTES or not node.data_inputs:
             return None
         tensor = canonical(node.data_inputs[0])
     return None

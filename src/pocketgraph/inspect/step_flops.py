@@ -12,14 +12,13 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FUNCTION_CALLS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.flops import Flops, count_graph
-from pocketgraph.passes.inlining import CALLS, CASES, IFS, WHILES, inlined
+from pocketgraph.passes.inlining import inlined
 
 REPEATED = ops_with("enter", "switch")
 """Where these are, only a run tells how often a node runs."""
-FUNCTIONAL = CALLS | IFS | CASES | WHILES
 
 
 def count_step(
@@ -43,7 +42,7 @@ def count_step(
         folder: the SavedModel's directory that has the values of the graph's variables.
     """
     wanted = [*fetches, *targets]
-    if any(node.op in FUNCTIONAL or node.op in graph.functions for node in graph):
+    if any(node.op in FUNCTION_CALLS or node.op in graph.functions for node in graph):
         with contextlib.suppress(PocketgraphError):  # a call that stays is named among what is not counted
             graph = inlined(graph, wanted, control_flow="lower")
     fed = {node_name(name) for name in feeds}

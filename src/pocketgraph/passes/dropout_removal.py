@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name
-from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SUMS, ops_with
+from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SELECTS, SUMS, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
@@ -159,7 +159,7 @@ def _source_and_mask(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | N
     inputs = node.data_inputs
     if node.op in PRODUCTS:
         choices = list(_both_ways(node))
-    elif node.op in ("SelectV2", "Select") and len(inputs) == 3 and is_number(tensors, inputs[2], 0):
+    elif node.op in SELECTS and len(inputs) == 3 and is_number(tensors, inputs[2], 0):
         choices = [(inputs[1], inputs[0])]
     else:
         return None

@@ -12,7 +12,7 @@ from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied, reachable_functions
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CALLS, LOOPS
 from pocketgraph.graph.order import descendants
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
@@ -25,10 +25,8 @@ from pocketgraph.passes.control_flow_lowering import (
 )
 
 ControlFlow = Literal["keep", "lower"]
-CALLS = ops_with("call")
 IFS = frozenset({"If", "StatelessIf"})
 CASES = frozenset({"Case", "StatelessCase"})
-WHILES = ops_with("loop")
 MOST_NODES = 2_000_000  # a graph that grows beyond this was made to
 """A graph that grows beyond this was made to: functions that each call the next one twice double at every step."""
 
@@ -127,7 +125,7 @@ class _CallExpansion:
             return self._if(node)
         if node.op in CASES:
             return self._case(node)
-        if node.op in WHILES and self.lower:
+        if node.op in LOOPS and self.lower:
             prefix = self._prefix(node)
             bodies = [self._body(_func(node, name), node) for name in ("cond", "body")]
             times = node.attr("parallel_iterations", PARALLEL)
@@ -315,4 +313,4 @@ def _argument_types(graph: Graph, node: Node, count: int) -> list[DType]:
 def _result_types(graph: Graph, node: Node) -> Sequence[DType]:
     if node.op in graph.functions:
         return function_def.body(graph.functions[node.op], node.attrs).types
-    return _types(node, "T" if node.op in WHILES else "Tout")
+    return _types(node, "T" if node.op in LOOPS else "Tout")

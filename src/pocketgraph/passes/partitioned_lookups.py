@@ -15,12 +15,12 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.node import const
-from pocketgraph.graph.op_traits import PASSES
+from pocketgraph.graph.op_traits import PASSES, SELECTS
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
 _STITCHES = frozenset({"DynamicStitch", "ParallelDynamicStitch"})
-_OF_IDS = PASSES | {"FloorDiv", "FloorMod", "Sub", "AddV2", "Add", "Maximum", "Less", "Select", "SelectV2", "Cast"}
+_OF_IDS = PASSES | SELECTS | {"FloorDiv", "FloorMod", "Sub", "AddV2", "Add", "Maximum", "Less", "Cast"}
 """Not a trait: what the strategies compute of an id alone, each for itself."""
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import descendants
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
-FED = frozenset({"Placeholder", "PlaceholderV2"})
 """Not a trait: placeholders without a value of their own."""
 
 
@@ -33,7 +32,7 @@ def training_switches(graph: Graph, without: Collection[str] = ()) -> dict[str, 
     draws = any(node.op in ops_with("random") for node in graph)
     found: dict[str, float] = {}
     for node in graph:
-        if node.op not in FED or node.name in fed:
+        if node.op not in NO_DEFAULT_PLACEHOLDERS or node.name in fed:
             continue
         flag = flag_in_use(graph, node)
         if flag is not None:
@@ -51,11 +50,11 @@ def flag_in_use(graph: Graph, node: Node) -> bool | None:
     That is False where its name says training; else, of a placeholder without a default, what leads past the branches
     that draw random numbers, take statistics of the batch or assign to variables.
     """
-    if node.op not in FED | {"PlaceholderWithDefault"} or node.attr("dtype") is not BOOL:
+    if node.op not in PLACEHOLDERS or node.attr("dtype") is not BOOL:
         return None
     if FLAG.search(node.name):
         return False
-    if node.op not in FED:
+    if node.op not in NO_DEFAULT_PLACEHOLDERS:
         return None
     trains = [_has_training(graph, branch) for branch in _branches(graph, node.name)]
     return trains[0] if trains[0] != trains[1] else None
@@ -102,7 +101,7 @@ def dropout_share(graph: Graph, name: str) -> float | None:
     0.0
     """
     node = graph.find_producer(name)
-    if node is None or node.op not in FED or not _may_be_a_number(node):
+    if node is None or node.op not in NO_DEFAULT_PLACEHOLDERS or not _may_be_a_number(node):
         return None
     entering = {reader.name for reader in graph.consumers.get(node.name, ()) if reader.op == "Enter"}
     graph = with_invariants_passed_on(graph) if entering else graph

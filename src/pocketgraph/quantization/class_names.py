@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pocketgraph.datasets.class_labels import MAX_LABEL_BYTES, NO_LABEL, read_labels
-from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, apart, says_scores
+from pocketgraph.datasets.class_scores import SHARES, apart, says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import PocketgraphError, option
@@ -20,7 +20,7 @@ from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.model_file_graph import is_litert_file
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import Session
@@ -52,10 +52,10 @@ def class_names(graph: Graph, scores: str) -> list[str]:
     if node_name(scores) not in graph:
         return []
     before = apart(graph, scores)
-    logits = graph.find_producer(before, HANDS_ON)
+    logits = graph.find_producer(before, SAME_VALUES)
     if logits is not None and logits.op in {*SHARES, "LogSoftmax"}:
         before = logits.data_inputs[0]
-    found = graph.find_producer(before, HANDS_ON)
+    found = graph.find_producer(before, SAME_VALUES)
     alike = {node_name(scores), node_name(before), *([] if found is None else [found.name])}
     sizes = infer(graph).shape(canonical(scores)).dims
     count = sizes[-1] if sizes else None
@@ -75,7 +75,7 @@ def class_names(graph: Graph, scores: str) -> list[str]:
 
 def _constant_names(graph: Graph, alike: set[str]) -> Iterator[list[str]]:
     """The texts in constants that are picked from by what scores say, or that an output repeats for each sample."""
-    ends = {found.name for name in graph.outputs if (found := graph.find_producer(name, HANDS_ON)) is not None}
+    ends = {found.name for name in graph.outputs if (found := graph.find_producer(name, SAME_VALUES)) is not None}
     for node in graph:
         at = _PICKED_BY.get(node.op)
         is_picked = at is not None and alike & reachable(
@@ -83,7 +83,7 @@ def _constant_names(graph: Graph, alike: set[str]) -> Iterator[list[str]]:
         )
         if not is_picked and not (node.op in _REPEATED and (node.name in ends or not graph.consumers.get(node.name))):
             continue
-        held = graph.find_producer(node.data_inputs[0], HANDS_ON | {"ExpandDims"})
+        held = graph.find_producer(node.data_inputs[0], SAME_VALUES | {"ExpandDims"})
         if held is not None and held.op == "Const" and held.attrs["dtype"] is STRING:
             yield [text.decode("utf-8", "replace") for text in held.tensor.numpy().reshape(-1).tolist()]
 

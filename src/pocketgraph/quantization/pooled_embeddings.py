@@ -17,6 +17,7 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.node import parse_ref
+from pocketgraph.graph.op_traits import SELECTS
 
 POOLINGS = {"SparseSegmentMean": -1.0, "SparseSegmentSqrtN": -0.5, "SparseSegmentSum": 0.0}
 """The power of the number of words by which the sum is multiplied."""
@@ -136,7 +137,7 @@ def _empty_rows(graph: Graph, pooling: Pooling) -> tuple[str, str] | None:
     ``Select(Tile(Reshape(SparseFillEmptyRows:2)), ZerosLike(y), y)``
     """
     for user in graph.consumers.get(pooling.name, ()):
-        if user.op not in ("Select", "SelectV2") or len(user.data_inputs) != 3:
+        if user.op not in SELECTS or len(user.data_inputs) != 3:
             continue
         flag, zeros, rows = user.data_inputs
         if node_name(rows) != pooling.name or _plain(graph, zeros).op != "ZerosLike":

@@ -13,12 +13,12 @@ from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.encoded_samples import file_form
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
-from pocketgraph.runtime.feeding.synthetic_feeds import PLACEHOLDERS, synthetic_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints
 from pocketgraph.runtime.unsupported_help import SPECTRA
 
@@ -64,7 +64,7 @@ def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ())
     """
     if reads_spectrum(graph, outputs):
         return _inputs(graph, outputs, fed)
-    strings = {node.name for node in graph if node.op in PLACEHOLDERS and node.attr("dtype", None) is STRING}
+    strings = {node.name for node in graph if node.op in NO_DEFAULT_PLACEHOLDERS and node.attr("dtype", None) is STRING}
     if not strings or strings.isdisjoint(reachable(graph, [node_name(name) for name in outputs])):
         return ()
     if strings <= {node_name(name) for name in fed}:
@@ -117,7 +117,7 @@ def with_shapes(graph: Graph, shapes: Mapping[str, tuple[int | None, ...]]) -> G
     chosen = {node_name(name): Shape(shape) for name, shape in shapes.items()}
 
     def sized(node: Node) -> Node:
-        is_sized = node.name in chosen and node.op in PLACEHOLDERS
+        is_sized = node.name in chosen and node.op in NO_DEFAULT_PLACEHOLDERS
         return node.replace(attrs={**node.attrs, "shape": chosen[node.name]}) if is_sized else node
 
     return graph.map_nodes(sized)

@@ -11,11 +11,9 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, node_name
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import SELECTS, STATE_OR_RANDOM
 from pocketgraph.graph.order import reachable
 
-OTHERS = ops_with("table") | VARIABLES | ops_with("random")
-"""What a table's contents may not follow from."""
 SPOKEN = "the quick brown fox jumps over the lazy dog again"
 """Where a graph knows no words."""
 MOST_WORDS = 12  # of a made-up text
@@ -86,7 +84,7 @@ def numbered_by_hash(graph: Graph, lookup: Node) -> tuple[Node, Node] | None:
     """
     table = node_name(lookup.data_inputs[0])
     for user in graph.consumers.get(lookup.name, ()):
-        if user.op not in ("Select", "SelectV2") or node_name(user.data_inputs[1]) != lookup.name:
+        if user.op not in SELECTS or node_name(user.data_inputs[1]) != lookup.name:
             continue
         terms = [graph.producer(ref) for ref in graph.producer(user.data_inputs[2]).data_inputs]
         sizes = [term for term in terms if term.op.startswith("LookupTableSize")]
@@ -103,7 +101,10 @@ def _value(graph: Graph, ref: str) -> np.ndarray[Any, Any] | None:
     constant = graph.constant(ref)
     if constant is not None:
         return np.asarray(constant.numpy()).reshape(-1)
-    if any(graph[name].op in OTHERS or graph[name].op.startswith("Placeholder") for name in reachable(graph, [ref])):
+    if any(
+        graph[name].op in STATE_OR_RANDOM or graph[name].op.startswith("Placeholder")
+        for name in reachable(graph, [ref])
+    ):
         return None
     try:
         with Session(graph) as session:

@@ -18,7 +18,7 @@ from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
-from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES, says_scores
+from pocketgraph.datasets.class_scores import SHARES, VIEWS_OF_FILES, says_scores
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_input import layout_of
@@ -37,6 +37,7 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
+from pocketgraph.graph.op_traits import SAME_VALUES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.class_names import class_names, labels_beside
 from pocketgraph.quantization.core.quantization_options import Progress
@@ -346,7 +347,7 @@ def _gives_scores(model: ExportModel) -> bool:
 
 def _are_shares(model: ExportModel) -> bool:
     """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
-    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | VIEWS_OF_FILES)
+    node = model.graph.find_producer(model.main.outputs[0].tensor, SAME_VALUES | VIEWS_OF_FILES)
     shares = (*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic")
     return node is not None and node.op in shares
 

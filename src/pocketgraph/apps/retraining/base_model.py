@@ -9,10 +9,9 @@ from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, 
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import CONVOLUTIONS, ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, CONVOLUTIONS, ops_with
 from pocketgraph.graph.order import reachable, topological
 
-LAYERS = ops_with("matrix_product", "convolution")
 POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
 """Not a trait: what makes one vector of a picture's places."""
 FAR = 24
@@ -104,7 +103,7 @@ def _last_layer(graph: Graph, output: str) -> Node | None:
             continue
         seen.add(node.name)
         data = node.data_inputs
-        if node.op in LAYERS and len(data) == 2 and node_name(data[1]) in constant:
+        if node.op in CONTRACTIONS and len(data) == 2 and node_name(data[1]) in constant:
             return node
         waiting.extend(node_name(ref) for ref in data if node_name(ref) not in constant)
     return None

@@ -11,13 +11,11 @@ from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms import TransformGraph
-
-LAYERS = ops_with("matrix_product", "convolution")
 
 SCOPE = "retrain"
 FEATURES, LOGITS, LABELS, RATE = (f"{SCOPE}/{name}" for name in ("features", "logits", "labels", "rate"))
@@ -55,7 +53,7 @@ def tail_of(graph: Graph, source: str, cut: str, layers: int) -> Tail:
     fed = [node.name for node in graph if node.name in needed and node.op in ops_with("placeholder")]
     folded = TransformGraph(graph, fed, [cut], ["fold_constants"])
     path = behind(folded, source, cut)
-    trained = {node.name for node in path if node.op in LAYERS}
+    trained = {node.name for node in path if node.op in CONTRACTIONS}
     if not trained:
         raise UsageError("the base has no layers with weights before its cut", where=f"node '{node_name(cut)}'")
     last_use = {canonical(ref): i for i, node in enumerate(path) for ref in node.data_inputs}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.trip_counts import behind
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
@@ -31,7 +32,7 @@ class Guards:
         self._items = prepared.items
         self._depths: dict[Guard, int] = {}
         self._found: dict[str, frozenset[Guard]] = {}
-        if any(item.node.op in loops.MERGE or item.node.op == "Switch" for item in self._items.values()):
+        if any(item.node.op in MERGE or item.node.op == "Switch" for item in self._items.values()):
             for name in _in_order(self._items):
                 self._found[name] = self._visited(self._items[name])
 
@@ -72,8 +73,8 @@ class Guards:
     def _visited(self, item: Item) -> frozenset[Guard]:
         whole = frozenset[Guard]()
         if loops.is_loop_head(item, self._items):
-            return self.of_tensor(next(e for e in item.data if self._items[e.node].node.op not in loops.NEXT))
-        if item.node.op in loops.MERGE:
+            return self.of_tensor(next(e for e in item.data if self._items[e.node].node.op not in NEXT_ITERATION))
+        if item.node.op in MERGE:
             parting = self._parting(item)
             for endpoint in item.data:
                 whole |= self.of_tensor(endpoint)
@@ -104,7 +105,7 @@ def _in_order(items: Mapping[str, Item]) -> list[str]:
                 continue
             state[name] = 1
             before = [*(e.node for e in item.data), *item.control]
-            if item.node.op in loops.MERGE:
-                before = [n for n in before if n not in items or items[n].node.op not in loops.NEXT]
+            if item.node.op in MERGE:
+                before = [n for n in before if n not in items or items[n].node.op not in NEXT_ITERATION]
             stack.extend(n for n in before if n in items and n not in state)
     return order

@@ -11,6 +11,7 @@ from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import MERGE
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit
 from pocketgraph.runtime.unrolling.loop_shapes import common_shape
@@ -27,7 +28,7 @@ def convert_branches(
     predicate = choice[0]
     joined = [first]
     for unit in order:
-        if not isinstance(unit, str) or unit == first or conversion.items[unit].node.op not in loops.MERGE:
+        if not isinstance(unit, str) or unit == first or conversion.items[unit].node.op not in MERGE:
             continue
         other = conversion.guards.chosen_by(conversion.items[unit])
         is_same = other is not None and other[0] == predicate and conversion.guards.of(unit) <= within

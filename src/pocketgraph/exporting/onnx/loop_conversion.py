@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
@@ -26,7 +27,7 @@ def convert_loop(conversion: NodeConversion, loop: Loop) -> None:
     try:
         _LoopConversion(conversion, loop, members).run()
     except Unsupported as refusal:
-        exits = [item for item in members.values() if item.node.op in loops.EXIT]
+        exits = [item for item in members.values() if item.node.op in EXIT]
         blamed = conversion.items.get(refusal.node, start)
         conversion.refuse(blamed, refusal.reason)
         conversion.reasons.setdefault(blamed.node.name, refusal.reason)
@@ -54,7 +55,7 @@ class _LoopConversion:
         self.items = conversion.items
         self.members = members
         own, self.inner = loops.split(list(members), loop.frame, self.items, conversion.frames)
-        ends = [item for item in members.values() if item.node.op in loops.EXIT]
+        ends = [item for item in members.values() if item.node.op in EXIT]
         self.exits = [item for item in ends if conversion.frames[item.node.name] == loop.frame.parent]
         own = [name for name in own if members[name] not in self.exits]
         self.heads = self._entered(own)
@@ -63,7 +64,7 @@ class _LoopConversion:
         if len(conditions) != 1:
             raise Unsupported("the loop has no condition of its own", loop.members[0])
         self.condition = self.items[conditions[0]].node
-        left_out = (*loops.ENTER, *loops.NEXT)
+        left_out = (*ENTER, *NEXT_ITERATION)
         self.nodes = [n for n in own if n not in self.heads and self.items[n].node.op not in left_out]
         gate, _ = self._needed([self._goes_on()])
         if not gate.keys() <= set(self.nodes):
@@ -86,12 +87,12 @@ class _LoopConversion:
         heads: dict[str, tuple[Endpoint, Endpoint]] = {}
         for name in own:
             item = self.items[name]
-            if item.node.op in loops.ENTER and self.conversion.is_a_tensor(item.data[0]):
+            if item.node.op in ENTER and self.conversion.is_a_tensor(item.data[0]):
                 with self.emit.at(item.node):
                     self.emit.bound[f"{name}:0"] = self.emit.value(str(item.data[0]))
             if loops.is_loop_head(item, self.items):
-                first = next(e for e in item.data if self.items[e.node].node.op not in loops.NEXT)
-                again = next(e for e in item.data if self.items[e.node].node.op in loops.NEXT)
+                first = next(e for e in item.data if self.items[e.node].node.op not in NEXT_ITERATION)
+                again = next(e for e in item.data if self.items[e.node].node.op in NEXT_ITERATION)
                 heads[name] = (first, self.items[again.node].data[0])
         return heads
 

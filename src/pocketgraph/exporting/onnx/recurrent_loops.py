@@ -17,8 +17,7 @@ from pocketgraph.exporting.onnx.recurrent_body import READS, NoMatch
 from pocketgraph.exporting.onnx.recurrent_cells import RecurrentCell
 from pocketgraph.exporting.onnx.trip_counts import counts, outside, trip_count
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.graph.op_traits import EXIT, ops_with
 from pocketgraph.runtime.engines.needed import Item
 
 WRITES = {"TensorArrayWriteV3": (1, 2, 3), "TensorListSetItem": (1, 2, 0)}
@@ -78,7 +77,7 @@ def _at_the_end(
     emit, result = cell.emit, {name: found[name] for name in states}
     output = next(name for name in states if found[name].shape == found[states[0]].shape and name in found)
     outputs = {cell.source(cell.heads[name][1]) for name in states}
-    left = {cell.source(item.data[0]).node for item in members.values() if item.node.op in loops.EXIT}
+    left = {cell.source(item.data[0]).node for item in members.values() if item.node.op in EXIT}
     for name, (first, last) in cell.heads.items():
         if name in states or name not in left:
             continue

@@ -8,7 +8,7 @@ from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.graph.op_traits import EXIT, NEXT_ITERATION
 
 WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""
@@ -56,7 +56,7 @@ def _readers(prepared: Prepared, name: str) -> set[str]:
                 continue
             if node.op in PASSES:
                 waiting.append(node.name)
-            elif node.op not in (*loops.EXIT, *loops.NEXT):
+            elif node.op not in (*EXIT, *NEXT_ITERATION):
                 found.add(node.name)
     return found
 

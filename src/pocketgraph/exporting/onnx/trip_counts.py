@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -42,7 +42,7 @@ def behind(items: Mapping[str, Item], endpoint: Endpoint, passes: Collection[str
 
 def outside(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
     """What a tensor is outside of the loop."""
-    return behind(items, endpoint, (*PASSES, *loops.ENTER))
+    return behind(items, endpoint, (*PASSES, *ENTER))
 
 
 def trip_count(
@@ -82,7 +82,7 @@ def heads_of(items: Mapping[str, Item], members: Mapping[str, Item]) -> dict[str
     found: dict[str, tuple[Endpoint, Endpoint]] = {}
     for name, item in members.items():
         if loops.is_loop_head(item, items):
-            first = next(e for e in item.data if items[e.node].node.op not in loops.NEXT)
-            again = next(e for e in item.data if items[e.node].node.op in loops.NEXT)
+            first = next(e for e in item.data if items[e.node].node.op not in NEXT_ITERATION)
+            again = next(e for e in item.data if items[e.node].node.op in NEXT_ITERATION)
             found[name] = first, items[again.node].data[0]
     return found

@@ -15,12 +15,11 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, STRING
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import SWITCH, VARIABLES, ops_with
 from pocketgraph.kernels.shapes.infer import infer, postorder
 from pocketgraph.passes.inlining import inlined
 
 PASSING = ops_with("passes", "reference")
-SWITCHES = ops_with("switch")
 LOOPS = ops_with("enter", "next_iteration")
 LEAVING = ops_with("merge", "exit")
 
@@ -100,7 +99,7 @@ class _SignatureWalk:
         outputs = [canonical(ref) for ref in self.signature.outputs.values()]
         for node in postorder(self.graph, outputs):
             inside = any(node_name(ref) in self.in_branch for ref in node.inputs)
-            if node.op in SWITCHES or (inside and node.op not in LEAVING):
+            if node.op in SWITCH or (inside and node.op not in LEAVING):
                 self.in_branch.add(node.name)
             self._node(node)
         function = self.function
@@ -167,7 +166,7 @@ class _SignatureWalk:
             self._sparse_cross_entropy(node)
         elif node.op in LOOPS and canonical(node.data_inputs[0]) in self.handles and self._is_handle(node):
             raise self._refused(node, "a loop reads a variable")
-        elif node.op in SWITCHES and canonical(node.data_inputs[0]) in self.handles and self._is_handle(node):
+        elif node.op in SWITCH and canonical(node.data_inputs[0]) in self.handles and self._is_handle(node):
             self.handles[own] = self.handles[f"{node.name}:1"] = self.handles[canonical(node.data_inputs[0])]
         elif any(dtype is not STRING for dtype in opdefs.output_dtypes(node)):
             self._copy(node)

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from pocketgraph.freezing.graph_variables import ASSIGNS
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_VALUES, VARIABLES, ops_with
 
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
 """Not a trait: what a moving average is brought nearer to the batch's statistic with."""
-THROUGH = ops_with("passes", "view") | {"Cast"}
 
 
 class _Average(NamedTuple):
@@ -120,12 +119,12 @@ def _weighted(graph: Graph, update: Node) -> Iterator[_Average]:
 
 def _maker(graph: Graph, ref: str) -> Node | None:
     """The node that makes a tensor, past those that hand it on."""
-    return graph.find_producer(ref, THROUGH)
+    return graph.find_producer(ref, SAME_VALUES)
 
 
 def _variable(graph: Graph, ref: str) -> str:
     """The variable that a tensor reads, refers to or is the handle of; "" where it is none."""
-    node = graph.find_producer(ref, THROUGH | {"ReadVariableOp"})
+    node = graph.find_producer(ref, SAME_VALUES | {"ReadVariableOp"})
     return node.name if node is not None and node.op in VARIABLES else ""
 
 

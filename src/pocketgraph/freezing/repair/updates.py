@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS, is_variable
-from pocketgraph.freezing.handles import CARRIERS
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
@@ -57,5 +57,5 @@ def updated_variable(graph: Graph, node: Node) -> str | None:
     for _ in range(len(graph)):
         if source is None or not is_update(source):
             break
-        source = graph.find_producer(source.data_inputs[0], CARRIERS | REFERENCE_CARRIERS)
+        source = graph.find_producer(source.data_inputs[0], PASSES_OR_ROUTES | REFERENCE_CARRIERS)
     return source.name if source is not None and (is_variable(source) or source.op == "Const") else None

@@ -11,14 +11,13 @@ from pocketgraph.budgets import timed
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NEXT_ITERATION, ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, known_outputs, of_tensor
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
-BACK_EDGES = ops_with("next_iteration")
 MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
@@ -200,7 +199,7 @@ def postorder(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
                 opened.add(name)
                 before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
                 if node.op in ("Merge", "RefMerge"):
-                    back = [name for name in before if name in graph and graph[name].op in BACK_EDGES]
+                    back = [name for name in before if name in graph and graph[name].op in NEXT_ITERATION]
                     starts.extend(back)
                     before = [name for name in before if name not in back]
                 before = [source for source in before if source not in opened]

@@ -8,9 +8,8 @@ from typing import Any, Protocol, TypeAlias
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.graph.record import Record
-from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
 
@@ -214,7 +213,7 @@ def needs(unit: Unit, plan: Plan) -> list[str]:
         return dependencies(plan.items[unit], plan)
     if isinstance(unit, PartCall):
         return [*(e.node for e in unit.inputs if e not in plan.fed), *waits_of(unit, plan)]
-    enters = (plan.items[name] for name in unit.members if plan.items[name].node.op in loops.ENTER)
+    enters = (plan.items[name] for name in unit.members if plan.items[name].node.op in ENTER)
     return [name for item in enters for name in dependencies(item, plan)]
 
 
@@ -231,8 +230,8 @@ def waits_of(part: PartCall, plan: Plan) -> list[str]:
 def dependencies(item: Item, plan: Plan) -> list[str]:
     """The nodes that must run before this one in the same iteration."""
     names = [e.node for e in item.data if e not in plan.fed]
-    if item.node.op in loops.MERGE:
-        names = [n for n in names if n not in plan.items or plan.items[n].node.op not in loops.NEXT]
+    if item.node.op in MERGE:
+        names = [n for n in names if n not in plan.items or plan.items[n].node.op not in NEXT_ITERATION]
     return [*names, *item.control]
 
 

@@ -12,14 +12,9 @@ from typing import NamedTuple
 from pocketgraph.errors import RunError
 from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, EXIT, MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines.needed import Item
 
-ENTER = ops_with("enter")
-EXIT = ops_with("exit")
-MERGE = ops_with("merge")
-NEXT = ops_with("next_iteration")
-SWITCH = ops_with("switch")
 DEEPEST = 50  # levels of nested loops; real graphs have two or three
 
 
@@ -151,7 +146,7 @@ def split(
 
 def is_loop_head(item: Item, items: Mapping[str, Item]) -> bool:
     """Whether a Merge takes its later values from a NextIteration."""
-    return item.node.op in MERGE and any(e.node in items and items[e.node].node.op in NEXT for e in item.data)
+    return item.node.op in MERGE and any(e.node in items and items[e.node].node.op in NEXT_ITERATION for e in item.data)
 
 
 def _text(value: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import AttrValue, Func, Function, Graph, Node, Parameter
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import LOOPS, ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CALLS = ops_with("call") | {"BatchFunction"}
 BRANCHES = ops_with("branch")
-LOOPS = ops_with("loop")
 COUNTED = "For"
 REMOTE = "RemoteCall"
 FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS, COUNTED, REMOTE))

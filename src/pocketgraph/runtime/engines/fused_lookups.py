@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES
+from pocketgraph.graph.op_traits import PASSES, SELECTS
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
-SELECTS = ("Select", "SelectV2")
 FIRST_COLUMN = {"begin_mask": 1, "end_mask": 1, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 2}
 LARGEST_CONSTANT = 64  # bytes of the sizes and positions that are looked at
 FEW = 64  # ids that are looked through more quickly one by one

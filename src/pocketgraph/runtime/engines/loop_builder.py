@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
@@ -22,8 +23,8 @@ def add_loop(outer: RegionDraft, loop: Loop) -> None:
     """Compiles a loop into one step of the region around it."""
     items, frames = outer.plan.items, outer.plan.frames
     members = [items[name] for name in loop.members]
-    enters = [i for i in members if i.node.op in loops.ENTER and frames[i.node.name] == loop.frame]
-    exits = [i for i in members if i.node.op in loops.EXIT and frames[i.node.name] == outer.within]
+    enters = [i for i in members if i.node.op in ENTER and frames[i.node.name] == loop.frame]
+    exits = [i for i in members if i.node.op in EXIT and frames[i.node.name] == outer.within]
     alive = [
         together(
             [outer.live_of(i.data[0]), *(outer.node_live.get(c, LIVE) for c in i.control)], outer.condition
@@ -151,7 +152,7 @@ def _round_of(head: Item, outer: RegionDraft) -> tuple[Endpoint, Endpoint]:
         RunError: it has not one of each.
     """
     items = outer.plan.items
-    back = [e for e in head.data if e.node in items and items[e.node].node.op in loops.NEXT]
+    back = [e for e in head.data if e.node in items and items[e.node].node.op in NEXT_ITERATION]
     first = [e for e in head.data if e not in back]
     if len(first) != 1 or len(back) != 1:
         raise RunError(

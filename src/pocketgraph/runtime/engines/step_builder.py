@@ -11,7 +11,7 @@ from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, PASSES_OR_ENTERS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
 from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, ordered_units, waits_of
@@ -35,7 +35,6 @@ from pocketgraph.runtime.engines.step_calls import (
 from pocketgraph.runtime.engines.steps import RUN
 from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 
-PASSED = ops_with("passes", "enter")
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data
 
 
@@ -106,7 +105,7 @@ class Builder(RegionDraft):
         if op == "Const":
             self.node_live[node.name] = together(waits, self.condition)
             return
-        if op in loops.MERGE:
+        if op in MERGE:
             self.add_merge(item)
             return
         data = [self.live_of(endpoint) for endpoint in item.data]
@@ -116,7 +115,7 @@ class Builder(RegionDraft):
         self.node_live[node.name] = live
         if op in ("NoOp", "ControlTrigger"):
             return
-        if (op in SAME or op in loops.NEXT) and item.data:
+        if (op in SAME or op in NEXT_ITERATION) and item.data:
             self.add_same(item, live)
         elif op in ("Switch", "RefSwitch"):
             add_switch(self, item, live)
@@ -282,7 +281,12 @@ class Builder(RegionDraft):
         found = {}
         for position, endpoint in enumerate(item.data):
             source = self.plan.items.get(endpoint.node)
-            while source is not None and source.node.op in PASSED and source.data and endpoint not in self.plan.fed:
+            while (
+                source is not None
+                and source.node.op in PASSES_OR_ENTERS
+                and source.data
+                and endpoint not in self.plan.fed
+            ):
                 if source.node.op == "Enter" and not source.node.attr("is_constant", False):
                     break
                 endpoint = source.data[0]

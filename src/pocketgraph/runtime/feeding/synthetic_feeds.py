@@ -12,7 +12,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import FEEDS_TRAINING
+from pocketgraph.graph.op_traits import FEEDS_TRAINING, NO_DEFAULT_PLACEHOLDERS
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
@@ -27,7 +27,6 @@ from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
-PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
@@ -249,7 +248,7 @@ def wants_a_feed(graph: Graph, node: Node) -> bool:
         before = _ops_of_default(graph, node)
         comes_in = any(op in FEEDS_TRAINING or op.startswith("QueueDequeue") for op in before)
         return comes_in and "PlaceholderWithDefault" not in before
-    return node.op in PLACEHOLDERS
+    return node.op in NO_DEFAULT_PLACEHOLDERS
 
 
 def is_cached_layer(graph: Graph, node: Node) -> bool:
@@ -263,7 +262,7 @@ def is_cached_layer(graph: Graph, node: Node) -> bool:
     if node.op != "PlaceholderWithDefault" or not node.data_inputs:
         return False
     ops = _ops_of_default(graph, node)
-    return not ops.isdisjoint(PLACEHOLDERS) and not any(map(PIPELINES.match, ops))
+    return not ops.isdisjoint(NO_DEFAULT_PLACEHOLDERS) and not any(map(PIPELINES.match, ops))
 
 
 def _ops_of_default(graph: Graph, node: Node) -> set[str]:

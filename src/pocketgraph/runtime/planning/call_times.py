@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import HEAVY, ops_with
+from pocketgraph.graph.op_traits import HEAVY, MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.litert.cost_model import (
     CURVED_NODE_CALL,
     NODE_CALL,
@@ -20,7 +20,6 @@ from pocketgraph.litert.cost_model import (
     WEIGHT_PRODUCT,
 )
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
 
 FREE = ops_with("passes", "view", "constant", "shape") | {"NoOp", "PlaceholderWithDefault"}
@@ -60,7 +59,7 @@ def _weights(endpoint: Endpoint, plan: Plan) -> int:
     while source is not None and source.node.op in MERGE:
         first, following = source.data[0], source.data[-1]
         back = plan.items.get(following.node)
-        if len(source.data) != 2 or back is None or back.node.op not in NEXT:
+        if len(source.data) != 2 or back is None or back.node.op not in NEXT_ITERATION:
             return 0
         if _origin(back.data[0], plan) is not source:  # another one in the next round
             return 0

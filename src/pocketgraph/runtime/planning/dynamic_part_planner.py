@@ -14,7 +14,7 @@ from typing import Any
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import HEAVY, ops_with
+from pocketgraph.graph.op_traits import HEAVY, PASSES_OR_ENTERS, ops_with
 from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
@@ -26,7 +26,6 @@ from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan,
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
-PASSED_ON = ops_with("passes", "enter")
 CHECKS = ops_with("checks")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
@@ -127,7 +126,7 @@ class DynamicPartPlanner:
                 return True
             if item.node.op == "Const":  # what a Const waits for, those who take it wait for too (units.waits_of)
                 return name == asked or not item.control
-            passes = (item.node.op in PASSED_ON and len(item.data) == 1) or item.node.op == "Switch"
+            passes = (item.node.op in PASSES_OR_ENTERS and len(item.data) == 1) or item.node.op == "Switch"
             if not passes or item.data[0] in plan.fed:
                 return False
             if item.control and item.node.op == "Switch":

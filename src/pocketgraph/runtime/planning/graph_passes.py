@@ -16,10 +16,9 @@ from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.named_pass import Pass
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, SWITCH, ops_with
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, SWITCH
 from pocketgraph.runtime.engines.functions import FUNCTIONAL
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized

@@ -10,10 +10,10 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, SWITCH, ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan, check_waits
-from pocketgraph.runtime.engines.frames import ENTER, ROOT, SWITCH, frames_of, has_loops
+from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized

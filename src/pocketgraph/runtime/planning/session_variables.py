@@ -22,8 +22,8 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import REFERENCES, ops_with
-from pocketgraph.runtime.engines.frames import EXIT, MERGE, ROOT, SWITCH, frames_of, has_loops
+from pocketgraph.graph.op_traits import EXIT, MERGE, REFERENCES, SWITCH, ops_with
+from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
 if TYPE_CHECKING:

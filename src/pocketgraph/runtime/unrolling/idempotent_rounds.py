@@ -16,12 +16,10 @@ import numpy as np
 
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES, SUMS
-from pocketgraph.runtime.engines import frames as loops
+from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION, PASSES, SELECTS, SUMS
 from pocketgraph.runtime.engines.needed import Item
 
-HANDED_ON = PASSES | loops.ENTER | loops.NEXT
-SELECTS = ("Select", "SelectV2")
+HANDED_ON = PASSES | ENTER | NEXT_ITERATION
 
 
 def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str, Item]) -> dict[str, Endpoint]:
@@ -36,7 +34,7 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
         For the Enter of the end, the tensor that may enter instead; nothing when a round past the end has effects.
     """
     look = _CandidateLoop(back, items)
-    leaving = {look.variable(item.data[0]) for item in items.values() if item.node.op in loops.EXIT}
+    leaving = {look.variable(item.data[0]) for item in items.values() if item.node.op in EXIT}
     if any(look.counts(name) for name in leaving if name is not None):
         return {}  # a counter would leave with what it is at the later end
     compared = items[condition.data[0].node]
@@ -44,7 +42,7 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
         if item.node.op != "Less":
             continue
         counter, end = look.variable(item.data[0]), items[item.data[1].node]
-        if counter is None or end.node.op not in loops.ENTER or not look.counts(counter):
+        if counter is None or end.node.op not in ENTER or not look.counts(counter):
             continue
         if sum(e.node == end.node.name for other in items.values() for e in other.data) > 1:
             continue  # what else takes it wants the end as it is

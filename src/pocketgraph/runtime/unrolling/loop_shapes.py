@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph.op_traits import ENTER
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, is_loop_head
+from pocketgraph.runtime.engines.frames import is_loop_head
 from pocketgraph.runtime.unrolling.array_origins import reads, written
 
 MOST_GUESSES = 12  # each guess is more general than the one before it

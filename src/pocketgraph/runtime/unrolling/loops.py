@@ -19,7 +19,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import CONVOLUTIONS, PASSES
+from pocketgraph.graph.op_traits import CONVOLUTIONS, ENTER, EXIT, MERGE, NEXT_ITERATION, PASSES
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
@@ -150,10 +150,10 @@ class _Unrolling(PartialUnrolling):
         items, frames = self.plan.items, self.plan.frames
         self.counted.clear()
         members = [items[name] for name in loop.members]
-        if any(frames[i.node.name] != loop.frame and i.node.op not in loops.EXIT for i in members):
+        if any(frames[i.node.name] != loop.frame and i.node.op not in EXIT for i in members):
             raise CannotUnrollError("there is a loop inside")
-        enters = [i for i in members if i.node.op in loops.ENTER]
-        exits = [i for i in members if i.node.op in loops.EXIT]
+        enters = [i for i in members if i.node.op in ENTER]
+        exits = [i for i in members if i.node.op in EXIT]
         if any(i.node.name in conditional for i in exits) or any(i.node.op.startswith("NodeOutput") for i in members):
             raise CannotUnrollError("it does not always run")
         body = Plan({i.node.name: i for i in members if i not in exits}, self.plan.fed, frames, {}, self.plan.library)
@@ -163,12 +163,14 @@ class _Unrolling(PartialUnrolling):
         self.check(order, heads)
         condition = next(i for i in order if i.node.op == "LoopCond")
         gate = needed_by(condition, body.items, heads)
-        back = {name: next(e for e in head.data if items[e.node].node.op in loops.NEXT) for name, head in heads.items()}
+        back = {
+            name: next(e for e in head.data if items[e.node].node.op in NEXT_ITERATION) for name, head in heads.items()
+        }
         ends = later_ends(condition, back, items)
         state: dict[Endpoint, Value] = {Endpoint(i.node.name, 0): self.entering(i) for i in enters}
         state.update((Endpoint(name, 0), self.outside(end)) for name, end in ends.items())
         for name, head in heads.items():
-            first = next(e for e in head.data if items[e.node].node.op not in loops.NEXT)
+            first = next(e for e in head.data if items[e.node].node.op not in NEXT_ITERATION)
             state[Endpoint(name, 0)] = changing(state[first])
         invariant: dict[Endpoint, Value] = {}
         first_part = [i for i in order if i.node.name in gate]
@@ -256,7 +258,7 @@ class _Unrolling(PartialUnrolling):
                 raise CannotUnrollError("a node inside is fed or fetched")
             if op == "Switch" and item.data[1].node == condition and item.data[0].node not in heads:
                 raise CannotUnrollError("its condition rules what is no variable")
-            if op in PASSED or op in loops.MERGE or op in ARRAYS or op in LISTS:
+            if op in PASSED or op in MERGE or op in ARRAYS or op in LISTS:
                 continue
             if op in ("Switch", "_SwitchN", "Const", "NoOp", "Assert"):
                 continue
@@ -270,11 +272,11 @@ class _Unrolling(PartialUnrolling):
         for item in order:
             node, op = item.node, item.node.op
             result = Endpoint(node.name, 0)
-            if op in loops.ENTER or (op in loops.MERGE and loops.is_loop_head(item, self.plan.items)):
+            if op in ENTER or (op in MERGE and loops.is_loop_head(item, self.plan.items)):
                 continue
             data = [state[e] if e in state else self.from_outside(e) for e in item.data]
-            dead = None if op in loops.MERGE else dead_result(item, data, state)
-            if op in loops.MERGE:
+            dead = None if op in MERGE else dead_result(item, data, state)
+            if op in MERGE:
                 self.merge(item, data, state)
             elif dead is not None:
                 for port in range(max(2, ports_of(node))):

@@ -10,9 +10,8 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES, ops_with
+from pocketgraph.graph.op_traits import ENTER, PASSES, ops_with
 from pocketgraph.litert.cost_model import MOST_ROUNDS
-from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
 NOTHING = np.zeros(0, np.int32)
@@ -182,7 +181,7 @@ def needed_by(item: Item, items: Mapping[str, Item], heads: Mapping[str, Item]) 
         if name in found or name not in items:
             continue
         found.add(name)
-        if name not in heads and items[name].node.op not in loops.ENTER:
+        if name not in heads and items[name].node.op not in ENTER:
             waiting.extend(e.node for e in items[name].data)
             waiting.extend(items[name].control)
     return found

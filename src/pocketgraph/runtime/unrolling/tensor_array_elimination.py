@@ -10,9 +10,8 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES
+from pocketgraph.graph.op_traits import ENTER, PASSES
 from pocketgraph.litert.cost_model import MOST_ROUNDS
-from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
@@ -216,7 +215,7 @@ class TensorArrays(UnrolledGraph):
         for taker in self.plan.takers(endpoint):
             item = self.plan.items[taker]
             op, data = item.node.op, item.data
-            if op in loops.ENTER:
+            if op in ENTER:
                 continue  # the loop that it enters will see; if that stays a loop, nothing is gained but correct
             if op in ("Identity", "StopGradient", "Snapshot"):
                 self.arrays[Endpoint(taker, 0)] = value
@@ -267,7 +266,7 @@ class TensorArrays(UnrolledGraph):
         # Nobody takes the content of a hollow node any more, but some may wait for it; unless a loop that stays has it.
         for name in self.hollow:
             takers = [t for found in self.plan.taken_from(name).values() for t in found]
-            entering = [t for t in takers if self.plan.items[t].node.op in loops.ENTER]
+            entering = [t for t in takers if self.plan.items[t].node.op in ENTER]
             if all(taker in self.gone for taker in entering):
                 self.replaced[name] = Node(name, "NoOp")
         nodes = [self.replaced.get(node.name, node) for node in self.graph]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import MERGE
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import registry
-from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import (
     COUNTED,
@@ -117,7 +117,7 @@ def count_trips(
 def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint]) -> _Counting | None:
     """How a node counts; None when it does not, or gives the same in every round."""
     node, op = item.node, item.node.op
-    if not any(e in moving for e in item.data) or (op in loops.MERGE and Endpoint(node.name, 0) in moving):
+    if not any(e in moving for e in item.data) or (op in MERGE and Endpoint(node.name, 0) in moving):
         return None
     known: list[Endpoint] = []
     while isinstance(before.get(Endpoint(node.name, len(known))), (KnownValue, DeadValue)):
@@ -129,7 +129,7 @@ def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint
         return _Counting(item.data[:1], live, None)
     if op in ("Switch", "_SwitchN"):
         return _Counting(item.data[:1], live, None) if item.data[0] in moving else None
-    if op in loops.MERGE:
+    if op in MERGE:
         source = next(e for e in item.data if not isinstance(before[e], DeadValue))
         return _Counting((source,), live[:1], None) if source in moving else None
     found = registry.KERNELS.row(op)

@@ -6,13 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.graph import Graph, Node, node_name, opdefs, parse_ref
 from pocketgraph.graph.node import canonical
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION, SWITCH
 from pocketgraph.graph.order import MERGES
-
-SWITCHES = ops_with("switch")
-ENTERS = ops_with("enter")
-EXITS = ops_with("exit")
-STEPS = ops_with("next_iteration")
 
 Way = tuple[str, int]
 """What decides at a Switch, and the output that has to be taken; of a loop its frame, and INSIDE."""
@@ -51,7 +46,7 @@ def pivots(graph: Graph, removed: Collection[str]) -> set[str]:
         if node.op in MERGES:
             for ref in node.data_inputs:
                 lost |= before.carrying(ref) - after.carrying(ref)
-        elif node.name in outputs or node.op in STEPS or node.op in EXITS or opdefs.is_stateful(node.op):
+        elif node.name in outputs or node.op in NEXT_ITERATION or node.op in EXIT or opdefs.is_stateful(node.op):
             lost |= before.running(node.name) - after.running(node.name)
     return {name for name, ref in candidates.items() if before.way(ref) in lost}
 
@@ -64,7 +59,7 @@ def holding_inputs(graph: Graph) -> dict[str, tuple[str, ...]]:
     loops keep all of theirs.
     """
     order = _forwards(graph)
-    if not any(node.op in ENTERS or _is_switch(node) for node in order):
+    if not any(node.op in ENTER or _is_switch(node) for node in order):
         return {}
     held = {node.name: node.control_inputs for node in graph} if len(order) < len(graph) else {}
     ways = _Ways((), _switches(graph), {})
@@ -90,7 +85,9 @@ def _forwards(graph: Graph) -> list[Node]:
     pending: dict[str, int] = {}
     readers: dict[str, list[Node]] = {}
     for node in graph:
-        sources = [name for name in map(node_name, node.inputs) if name in graph and graph.nodes[name].op not in STEPS]
+        sources = [
+            name for name in map(node_name, node.inputs) if name in graph and graph.nodes[name].op not in NEXT_ITERATION
+        ]
         pending[node.name] = len(sources)
         for name in sources:
             readers.setdefault(name, []).append(node)
@@ -104,7 +101,7 @@ def _forwards(graph: Graph) -> list[Node]:
 
 
 def _is_switch(node: Node) -> bool:
-    return node.op in SWITCHES and len(node.data_inputs) == 2
+    return node.op in SWITCH and len(node.data_inputs) == 2
 
 
 def _decider(graph: Graph, ref: str) -> str:
@@ -147,11 +144,11 @@ class _Ways:
 
     def note(self, node: Node, ways: Ways) -> None:
         """Says which ways have to be taken for a node to run."""
-        if node.op in ENTERS:
+        if node.op in ENTER:
             inside = (str(node.attr("frame_name", "")), INSIDE)
             self._depths[inside] = 1 + max((self._depths.get(way, 0) for way in ways), default=0)
             ways = ways | {inside}
-        elif node.op in EXITS:
+        elif node.op in EXIT:
             frames = [way for way in ways if way in self._depths]
             ways = ways - set(sorted(frames, key=self._depths.__getitem__)[-1:])
         self._found[node.name] = ways
@@ -164,7 +161,7 @@ class _Ways:
             ]  # not the way back
             return frozenset.intersection(*given) if given else ALWAYS
         # a loop is left in the end, whichever way it is gone through
-        one = self.running_source if node.op in EXITS else self.carrying
+        one = self.running_source if node.op in EXIT else self.carrying
         ways = ALWAYS
         for ref in node.data_inputs:
             ways = _joined(ways, one(ref))

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, EXIT, ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ENTER, EXIT
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 

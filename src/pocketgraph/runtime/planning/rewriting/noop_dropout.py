@@ -14,10 +14,9 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS
+from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SWITCH
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import SWITCH
 
 SCALING = PRODUCTS | QUOTIENTS
 

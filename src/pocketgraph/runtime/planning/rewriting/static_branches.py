@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, SWITCH
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.engines.frames import MERGE, NEXT, SWITCH
 from pocketgraph.runtime.engines.needed import Item, item_of
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure, runs_after
@@ -100,7 +100,7 @@ def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapp
         item = items[name]
         data = [e for e in item.data if e in fed or not _is_dead(e, dead, predicates)]
         if item.node.op in MERGE:  # a loop that is not entered does not come round either
-            is_dead = all(e not in fed and items[e.node].node.op in NEXT for e in data)
+            is_dead = all(e not in fed and items[e.node].node.op in NEXT_ITERATION for e in data)
         else:
             is_dead = len(data) < len(item.data) or any(c in dead for c in item.control)
         if is_dead:

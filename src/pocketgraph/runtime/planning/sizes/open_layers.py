@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
-from pocketgraph.graph.op_traits import HEAVY, ops_with
+from pocketgraph.graph.op_traits import HEAVY, SELECTS, ops_with
 from pocketgraph.kernels.shapes import Inferred
 
 if TYPE_CHECKING:
@@ -32,11 +32,9 @@ SIZE_OPERANDS = {
 """Not a trait: which inputs say sizes or places that a program can take with each call."""
 WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
-CHOICES = {"Select", "SelectV2"}
-"""Not a trait: they are layers where they choose among what heavy nodes compute."""
 BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
 """Not a trait: they are layers where they dilate a convolution between them."""
-SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
+COMPUTES_SHAPES = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 
 
@@ -179,7 +177,7 @@ class OpenLayers:
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
-        if node.op in CHOICES and node.name not in self._behind:  # masks, which NumPy makes as well
+        if node.op in SELECTS and node.name not in self._behind:  # masks, which NumPy makes as well
             return False
         if node.op in BATCHES:
             return self._is_dilation(node, taken, inferred)
@@ -191,7 +189,7 @@ class OpenLayers:
                 self.cuts.add(node.name)
             return True
         if is_sized and (node.op != "Reshape" or taken[0] in self.from_sizes):
-            selects = node.op in SELECTS and self.from_sizes.isdisjoint(_positions(node, taken))
+            selects = node.op in COMPUTES_SHAPES and self.from_sizes.isdisjoint(_positions(node, taken))
             if selects:
                 self.from_sizes.update(made)
             return selects

@@ -10,10 +10,10 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
-from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow
+from pocketgraph.transforms.parts.constant_folding.flow import Flow
 
 MOVES = ops_with("moves") | {
     "GatherNd", "Pad", "PadV2", "MirrorPad", "BroadcastTo", "Bitcast", "SpaceToBatchND", "BatchToSpaceND",
@@ -82,7 +82,7 @@ def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
         return (inputs[0],)
     if node.op == "NoOp":
         return ()
-    if node.op in PLACEHOLDERS:
+    if node.op in NO_DEFAULT_PLACEHOLDERS:
         raise TransformError(
             f"You must feed a value for placeholder tensor '{node.name}'",
             hint=f"name '{node.name}' among the inputs, or write fold_constants(ignore_errors=true)",

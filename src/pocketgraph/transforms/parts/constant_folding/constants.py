@@ -11,10 +11,10 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
-from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow, FlowStep
+from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep
 
 CONTROL_FLOW = ops_with("control_flow") - {"_SwitchN"}
 NEVER = CONTROL_FLOW | frozenset({
@@ -108,7 +108,7 @@ def find_constants(
 
 PASSED_THROUGH = ops_with("passes") | {"PlaceholderWithDefault"}
 """Ops whose output is their input, the very same tensor."""
-COMPUTED_HERE = PASSED_THROUGH | PLACEHOLDERS | {"NoOp"}
+COMPUTED_HERE = PASSED_THROUGH | NO_DEFAULT_PLACEHOLDERS | {"NoOp"}
 """Ops that need no kernel."""
 
 

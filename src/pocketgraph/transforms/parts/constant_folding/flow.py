@@ -13,13 +13,9 @@ from dataclasses import dataclass, field
 from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, NO_DEFAULT_PLACEHOLDERS
 from pocketgraph.graph.opdefs import known_output_dtypes
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
-
-MERGES = ops_with("merge")
-BACK_EDGES = ops_with("next_iteration")
-PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 @dataclass(slots=True)
@@ -91,7 +87,7 @@ def flow_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Flow
     stands_for = {(ref.name, ref.port): name for name, ref in fed.items()}
     before: dict[str, set[str]] = {}
     for name, ref in fed.items():
-        if steps[ref.name].node.op in PLACEHOLDERS:
+        if steps[ref.name].node.op in NO_DEFAULT_PLACEHOLDERS:
             before.setdefault(ref.name, set()).add(name)
     for step in steps.values():
         for place, edge in enumerate(step.data):
@@ -129,7 +125,7 @@ def imported(graph: Graph) -> dict[str, FlowStep]:
             if source is None:
                 raise GraphError(f"unknown input node '{ref.name}'", where=f"node '{node.name}'")
             consumers[source].append(i)
-            back |= node.op in MERGES and not ref.control and nodes[source].op in BACK_EDGES
+            back |= node.op in MERGE and not ref.control and nodes[source].op in NEXT_ITERATION
         loops[i] = back
         pending.append(sum(ref.control for ref in refs[i]) + 1 if back else len(refs[i]))
     ready = [i for i, count in enumerate(pending) if count == 0]
@@ -150,7 +146,7 @@ def imported(graph: Graph) -> dict[str, FlowStep]:
         else:
             _check_inputs(step, steps)
         for consumer in consumers[i]:
-            if loops[consumer] and node.op in BACK_EDGES:
+            if loops[consumer] and node.op in NEXT_ITERATION:
                 continue
             pending[consumer] -= 1
             if pending[consumer] == 0:

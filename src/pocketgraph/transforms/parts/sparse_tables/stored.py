@@ -9,9 +9,8 @@ import numpy as np
 
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, node_name
+from pocketgraph.graph.op_traits import REFERENCE_VARIABLES
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
-
-VARIABLES = frozenset({"Variable", "VariableV2"})
 
 
 def table_values(node: Node, checkpoint: Mapping[str, Tensor] | None, slices: Mapping[str, str]) -> Tensor:
@@ -54,7 +53,7 @@ def saved_slices(graph: Graph, *, strict: bool) -> dict[str, str]:
             restores.setdefault(node.inputs[0], node_name(node.inputs[1]))
     found = {}
     for node in graph:
-        if node.op in VARIABLES:
+        if node.op in REFERENCE_VARIABLES:
             text = _saved_slice(graph, node.name, restores.get(node.name, ""))
             if text is not None:
                 found[node.name] = text
