@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.formats.files import PathLike
@@ -40,6 +41,8 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
+P = ParamSpec("P")
+R = TypeVar("R")
 TWICE = (
     "No variables were found in this model. It is likely the model was frozen previously. You cannot freeze a graph "
     "twice."
@@ -74,7 +77,8 @@ class Frozen:
     forgets: tuple[str, ...] = ()
 
 
-def freeze(
+@collector_paused()
+def freeze_with_report(
     graph_or_path: Graph | PathLike,
     outputs: str | Sequence[str] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -91,7 +95,74 @@ def freeze(
     control_flow: ControlFlow | None = None,
     allow_training_batch_norm: bool = False,
     moving_averages: bool = False,
-) -> Graph:
+) -> Frozen:
+    """``freeze``, with what there is to tell about it: arguments and errors are those listed there."""
+    graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
+    wanted_repairs = repairs.chosen(repair)
+    if not (source.is_saved_model or bind or wanted_repairs or _is_open(graph, store)):
+        raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
+    taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
+    names = _names(outputs) or _guessed(graph, source.graph)
+    repairs_made: list[str] = []
+    whole = bound(graph, _by_tensor(graph, bind or {}, signature))
+    if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
+        whole, repairs_made = repairs.repaired(whole, "batch_norms")
+    part = extract_sub_graph(whole, names).replace(outputs=names)
+    kept = set(part.nodes)
+    if control_flow is None and source.is_saved_model:
+        control_flow = "lower"
+    repairs_made = [line for line in repairs_made if line.split("'")[1] in kept]
+    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
+    if bind:
+        part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
+    if source.is_saved_model:
+        part, dropped = without_dead_updates(part, names)
+        lines += dropped
+    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
+    values, plain = _values(wanted, graph, source, store, initializer_nodes, saver, moving_averages)
+    frozen = _signed(variables_to_constants(part, values), names)
+    if clear_devices:
+        frozen = frozen.map_nodes(lambda node: node.replace(device="") if node.device else node)
+    if control_flow is not None:
+        frozen = extract_sub_graph(without_redundant_control_inputs(frozen), names)
+    frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
+    frozen = with_tree_ensembles(frozen, graph, store)
+    if not allow_training_batch_norm:
+        _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
+    warnings = [
+        *leftovers(frozen, graph),
+        *untrained_batch_norms(frozen),
+        *([forgotten(state)] if state else []),
+        *plain,
+    ]
+    if len(taken) > 1:
+        warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
+    elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
+        warnings.insert(0, left)
+    return Frozen(
+        frozen,
+        source.graph,
+        source.checkpoint or "",
+        tuple(values),
+        tuple(warnings),
+        (*repairs_made, *lines),
+        tuple(state),
+    )
+
+
+def _taking(function: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Gives a function the arguments of another, which it calls, so that they are listed once."""
+
+    def listed(wrapper: Callable[..., R]) -> Callable[P, R]:
+        own = inspect.signature(wrapper).return_annotation
+        wrapper.__signature__ = inspect.signature(function).replace(return_annotation=own)  # type: ignore[attr-defined]
+        return wrapper
+
+    return listed
+
+
+@_taking(freeze_with_report)
+def freeze(*args: Any, **options: Any) -> Graph:
     """The part of a graph that its outputs need, with every variable replaced by its value in a checkpoint.
 
     Values stay in the checkpoint's files until somebody reads or saves them; damaged ones are found then.
@@ -149,96 +220,7 @@ def freeze(
         FormatError: a file is damaged or of another kind.
         UsageError: there is no such signature or repair, or a value does not fit what it is bound to.
     """
-    return freeze_with_report(
-        graph_or_path,
-        outputs,
-        checkpoint,
-        variable_names_whitelist=variable_names_whitelist,
-        variable_names_blacklist=variable_names_blacklist,
-        initializer_nodes=initializer_nodes,
-        clear_devices=clear_devices,
-        saver=saver,
-        tags=tags,
-        signature=signature,
-        bind=bind,
-        repair=repair,
-        control_flow=control_flow,
-        allow_training_batch_norm=allow_training_batch_norm,
-        moving_averages=moving_averages,
-    ).graph
-
-
-@collector_paused()
-def freeze_with_report(
-    graph_or_path: Graph | PathLike,
-    outputs: str | Sequence[str] | None = None,
-    checkpoint: Checkpoint | None = None,
-    *,
-    variable_names_whitelist: Collection[str] | None = None,
-    variable_names_blacklist: Collection[str] | None = None,
-    initializer_nodes: Sequence[str] = (),
-    clear_devices: bool = True,
-    saver: str | None = None,
-    tags: str | None = None,
-    signature: str | None = None,
-    bind: Mapping[str, Any] | None = None,
-    repair: bool | str | Collection[str] = False,
-    control_flow: ControlFlow | None = None,
-    allow_training_batch_norm: bool = False,
-    moving_averages: bool = False,
-) -> Frozen:
-    """``freeze``, with what there is to tell about it: arguments and errors are the same."""
-    graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
-    wanted_repairs = repairs.chosen(repair)
-    if not (source.is_saved_model or bind or wanted_repairs or _is_open(graph, store)):
-        raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
-    taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
-    names = _names(outputs) or _guessed(graph, source.graph)
-    repairs_made: list[str] = []
-    whole = bound(graph, _by_tensor(graph, bind or {}, signature))
-    if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
-        whole, repairs_made = repairs.repaired(whole, "batch_norms")
-    part = extract_sub_graph(whole, names).replace(outputs=names)
-    kept = set(part.nodes)
-    if control_flow is None and source.is_saved_model:
-        control_flow = "lower"
-    repairs_made = [line for line in repairs_made if line.split("'")[1] in kept]
-    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
-    if bind:
-        part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
-    if source.is_saved_model:
-        part, dropped = without_dead_updates(part, names)
-        lines += dropped
-    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
-    values, plain = _values(wanted, graph, source, store, initializer_nodes, saver, moving_averages)
-    frozen = _signed(variables_to_constants(part, values), names)
-    if clear_devices:
-        frozen = frozen.map_nodes(lambda node: node.replace(device="") if node.device else node)
-    if control_flow is not None:
-        frozen = extract_sub_graph(without_redundant_control_inputs(frozen), names)
-    frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
-    frozen = with_tree_ensembles(frozen, graph, store)
-    if not allow_training_batch_norm:
-        _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
-    warnings = [
-        *leftovers(frozen, graph),
-        *untrained_batch_norms(frozen),
-        *([forgotten(state)] if state else []),
-        *plain,
-    ]
-    if len(taken) > 1:
-        warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
-    elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
-        warnings.insert(0, left)
-    return Frozen(
-        frozen,
-        source.graph,
-        source.checkpoint or "",
-        tuple(values),
-        tuple(warnings),
-        (*repairs_made, *lines),
-        tuple(state),
-    )
+    return freeze_with_report(*args, **options).graph
 
 
 def _is_open(graph: Graph, store: Mapping[str, Tensor] | None) -> bool:
