@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Node, parse_ref
 from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.litert.sixteen_bits import numpy_type
-from pocketgraph.runtime.part_engines.part_engine import OfferedPart
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartRunner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -55,15 +56,6 @@ def _passed(made_by: dict[str, Node], places: dict[str, int], ref: str) -> Node 
         ref = node.data_inputs[0]
 
 
-def are_outside(ranges: dict[int, int], inputs: Sequence[Array]) -> bool:
-    """Whether one of the indices among these inputs lies outside of its table."""
-    for place, rows in ranges.items():
-        array = inputs[place]
-        if array.size and array.dtype.kind in "iu" and (array.max() >= rows or array.min() < 0):
-            return True
-    return False
-
-
 def by_nodes(part: OfferedPart) -> Callable[[Sequence[Array]], list[Array]] | None:
     """What computes a part on the reference engine; None where the graph was not read."""
     reference, types = part.reference, [numpy_type(name) for _, name, _ in part.entry.about["inputs"]]
@@ -77,3 +69,36 @@ def by_nodes(part: OfferedPart) -> Callable[[Sequence[Array]], list[Array]] | No
         return [results[place].astype(wanted.dtype).reshape(wanted.shape) for place, wanted in places]
 
     return computed
+
+
+class CheckedRunner(PartRunner):
+    """A base for runners whose engine takes other numbers for what they are not: the part's nodes run on the reference
+    engine for these.
+
+    Attributes:
+        ranges: see ``index_ranges``.
+        exact: computes the outputs from the part's nodes; None where the graph was not read.
+    """
+
+    def __init__(self, part: OfferedPart) -> None:
+        self.ranges, self.exact = index_ranges(part), by_nodes(part)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        why = self.refused(inputs)
+        if not why:
+            return self.computed(inputs)
+        if self.exact is None:
+            raise RunError(why, hint="use engine=None")
+        return self.exact(inputs)
+
+    def refused(self, inputs: Sequence[Array]) -> str:
+        """Why the engine is not given these inputs; "" where it is."""
+        for place, rows in self.ranges.items():
+            array = inputs[place]
+            if array.size and array.dtype.kind in "iu" and (array.max() >= rows or array.min() < 0):
+                return f"an index lies outside of the {rows} rows of its table"
+        return ""
+
+    def computed(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, from the engine."""
+        raise NotImplementedError

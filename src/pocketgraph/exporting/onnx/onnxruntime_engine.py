@@ -8,17 +8,17 @@ from importlib.util import find_spec
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
-from pocketgraph.exporting.onnx.fed_numbers import are_outside, by_nodes, index_ranges
+from pocketgraph.exporting.onnx.fed_numbers import CheckedRunner
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
-from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
 SETTINGS = {"session.force_spinning_stop": "1"}
 """Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
 
 
-class _OnnxPartRunner(PartRunner):
+class _OnnxPartRunner(CheckedRunner):
     """A part in ONNX Runtime.
 
     Args:
@@ -37,14 +37,12 @@ class _OnnxPartRunner(PartRunner):
         self._fed = [names[place] for place in fed]
         self._unread = {names[place]: array for place, array in enumerate(nothing) if place not in fed}
         self._outputs = part.outputs
-        self._ranges, self._exact = index_ranges(part), by_nodes(part)
+        super().__init__(part)
         self._runner: OnnxRunner | None = OnnxRunner(content, threads, settings=SETTINGS)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
+    def computed(self, inputs: Sequence[Array]) -> list[Array]:
         if self._runner is None:
             raise RunError("the part is closed")
-        if self._exact is not None and are_outside(self._ranges, inputs):
-            return self._exact(inputs)
         results = self._runner.numbers({**self._unread, **dict(zip(self._fed, inputs, strict=True))})
         return [
             array if (array.dtype, array.shape) == wanted else np.asarray(array, wanted.dtype).reshape(wanted.shape)

@@ -7,7 +7,7 @@ Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolu
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
-from pocketgraph.exporting.onnx.fed_numbers import are_outside, by_nodes, index_ranges
+from pocketgraph.exporting.onnx.fed_numbers import CheckedRunner
 from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
-from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -53,30 +53,21 @@ UNCHECKED = {
 """Which operand has the indices. Not a trait: where one lies outside, OpenVINO leaves its memory."""
 
 
-class OpenVinoRunner(PartRunner):
+class OpenVinoRunner(CheckedRunner):
     """A compiled model of OpenVINO's processor plugin.
 
     Args:
         source: the path of a .tflite model, or the content of an ONNX model.
         threads: how many to compute with.
-        outputs: what is wanted.
-        exact: computes the outputs where OpenVINO would not, for whole numbers beyond MOST_FED, or refuses them.
-        ranges: of inputs that are indices, as ``index_ranges`` tells.
+        part: what is wanted.
         options: of OpenVINO, besides.
 
     Raises:
         RunError: OpenVINO does not take the model.
     """
 
-    def __init__(
-        self,
-        source: str | bytes,
-        threads: int,
-        outputs: Sequence[PartTensor],
-        exact: Callable[[Sequence[Array]], list[Array]] | None = None,
-        ranges: dict[int, int] | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, source: str | bytes, threads: int, part: OfferedPart, **options: Any) -> None:
+        super().__init__(part)
         try:
             model = _core().read_model(source)
             settings = {**EXACT, **UNPINNED, "INFERENCE_NUM_THREADS": threads, **options}
@@ -87,16 +78,16 @@ class OpenVinoRunner(PartRunner):
             raise RunError(f"OpenVINO does not take the part: {' '.join(said[-1].split())[:200]}") from error
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
         self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
-        self._outputs = list(outputs)
-        self._exact, self._ranges = exact, ranges or {}
+        self._outputs = part.outputs
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
+    def refused(self, inputs: Sequence[Array]) -> str:
+        if any(map(_is_beyond_float32, inputs)):
+            return f"OpenVINO computes whole numbers beyond {MOST_FED} in float32"
+        return super().refused(inputs)
+
+    def computed(self, inputs: Sequence[Array]) -> list[Array]:
         # ``request.infer(inputs)`` does the same in Python, 60 µs slower.
-        if any(map(_is_beyond_float32, inputs)) or are_outside(self._ranges, inputs):
-            if self._exact is None:
-                raise RunError(f"OpenVINO computes whole numbers beyond {MOST_FED} in float32", hint="use engine=None")
-            return self._exact(inputs)
         request, tensor_of = self.request, _tensor_class()
         self._held = [array.astype(dtype, copy=False) for array, dtype in zip(inputs, self._takes, strict=True)]
         for place, array in enumerate(self._held):
@@ -230,13 +221,12 @@ def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     Raises:
         RunError: OpenVINO takes neither.
     """
-    besides = {"exact": by_nodes(part), "ranges": index_ranges(part), **options}
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
             content, takes = onnx_form(part, in_tiles=PASS not in part.without)
             if len(takes) == len(part.inputs):
-                return OpenVinoRunner(content, threads, part.outputs, **besides)
-    return OpenVinoRunner(part.file, threads, part.outputs, **besides)
+                return OpenVinoRunner(content, threads, part, **options)
+    return OpenVinoRunner(part.file, threads, part, **options)
 
 
 def _has_onnx() -> bool:
