@@ -4,6 +4,7 @@ ARITHMETIC = frozenset(("ADD", "DIV", "MUL", "SUB"))
 """Element by element of two operands, with an activation behind it."""
 BOUNDS = frozenset(("MAXIMUM", "MINIMUM"))
 """Element by element of two operands, without one."""
+BINARY = ARITHMETIC | BOUNDS
 CONVOLUTIONS = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D"))
 WEIGHTED = CONVOLUTIONS | {"FULLY_CONNECTED"}
 """Sums of products with weights of their own."""

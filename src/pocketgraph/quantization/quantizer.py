@@ -25,6 +25,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.partitioned_lookups import with_joined_tables
 from pocketgraph.passes.training_switches import switches_note, training_switches
@@ -197,24 +198,16 @@ class Quantizer:
         everything = self.opened(self.source)
         data = everything.take(limit)
         self.reading.mention(data)
-        judging = data if judge is None else self.opened(judge)
-        if judge is None and len(everything) > len(data):
-            most = step_limits.judged_samples(self.program.operations, has_limit=budget.is_set)
-            judging = everything.after(len(data)).take(most)
+        judging = self._judging(judge, everything, data, has_limit=budget.is_set)
         if names is None:
             names = own_names_of(
                 self.model, self.graphs[0], self.outputs[0], judging, self.signature, self.reading.notify
             )
-        gives_forecasts, tags, output = False, None, self.program.outputs[0]
+        output = self.program.outputs[0]
         of_two = two_classes(everything.classes if judge is None else judging.classes, names)
         is_single = output.size == judging.repetitions == 1 and output.dtype is FLOAT and of_two is not None
         names = of_two if is_single else names
-        if output.size > 1:
-            answer = own_answer(np.empty(output.shape, output.dtype.numpy), judging.repetitions)
-            classes = judging.truth(names, answer.size)  # labels that do not fit are said before the work
-            wanted = judging.wanted(answer.size) if classes is None else None
-            gives_forecasts = wanted is not None and are_forecasts(wanted, answer)
-            tags = wanted if wanted is not None and are_tags(wanted, answer) else None
+        gives_forecasts, tags = self._kinds(judging, names)
         if gives_forecasts and budget.is_set and (tags is None or budget.kl is not None):
             raise no_classes()
         key, samples = both(
@@ -247,12 +240,37 @@ class Quantizer:
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
-        warned = sum(note.startswith("warning:") for note in outcome.notes)
-        outcome.notes[warned:warned] = found.warnings(self.outputs)
         which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
+        told = [*found.warnings(self.outputs), f"on {counted(len(judging), 'sample')} {which}: {found.words()}"]
         warned = sum(note.startswith("warning:") for note in outcome.notes)
-        outcome.notes.insert(warned, f"on {counted(len(judging), 'sample')} {which}: {found.words()}")
+        outcome.notes[warned:warned] = told
         return self.made(outcome, samples, found, options.threads, progress, kept)
+
+    def _judging(self, judge: SampleSource | None, everything: Dataset, data: Dataset, *, has_limit: bool) -> Dataset:
+        """The samples to judge with: those given for it, else what calibration leaves, else those of calibration."""
+        if judge is not None:
+            return self.opened(judge)
+        if len(everything) <= len(data):
+            return data
+        return everything.after(len(data)).take(
+            step_limits.judged_samples(self.program.operations, has_limit=has_limit)
+        )
+
+    def _kinds(self, judging: Dataset, names: Sequence[str] | None) -> tuple[bool, Array | None]:
+        """Whether the samples tell numbers that the first output forecasts, and the tags that they tell, if any.
+
+        Raises:
+            UsageError: labels do not fit.
+        """
+        output = self.program.outputs[0]
+        if output.size <= 1:
+            return False, None
+        answer = own_answer(np.empty(output.shape, output.dtype.numpy), judging.repetitions)
+        classes = judging.truth(names, answer.size)
+        wanted = judging.wanted(answer.size) if classes is None else None
+        if wanted is None:
+            return False, None
+        return are_forecasts(wanted, answer), wanted if are_tags(wanted, answer) else None
 
     def made(
         self,

@@ -31,7 +31,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "
 UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
-CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
+CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
 """Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""

@@ -16,17 +16,13 @@ from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import float_program
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
+from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
 """Neither is 1, at which what moves axes and what reshapes are the same."""
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
-
-
-BROADCASTING = ARITHMETIC | BOUNDS
-"""Operators of LiteRT whose constant may have size 1 where the other operand is larger."""
 
 
 class Opened(NamedTuple):
@@ -172,7 +168,7 @@ def _same(
                 return f"other sizes need other operators{where}"
         elif not _equal(a, b):
             merged = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
-            if one.code in BROADCASTING:
+            if one.code in BINARY:  # a constant of size 1 serves a larger operand
                 merged = _repeated(a, b)
             elif one.code == "SLICE" and at == 2:
                 merged = _to_the_end(one, two)

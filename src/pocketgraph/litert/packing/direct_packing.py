@@ -19,6 +19,7 @@ from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import WORTH_A_THREAD
 from pocketgraph.litert.native.watched_holes import PAGE, tells
+from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, ProbeResult, seen
@@ -29,7 +30,6 @@ from pocketgraph.part_files import part_name
 
 WEIGHTS, BIAS = 1, 2  # places among an operation's operands
 OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h", "dilation_w", "multiplier")
-DIRECT = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
 PACKED_OTHERWISE = frozenset(("TRANSPOSE_CONV",))
 """Operators whose weights XNNPACK keeps in the same file, in an order that is not looked for."""
 LEFT_OUT_FROM = 1 << 16  # bytes of weights, from which the model file does without them
@@ -108,7 +108,7 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
     """
     found = []
     for operation in program.operations:
-        if operation.code in DIRECT:
+        if operation.code in WEIGHTED:
             each = _planned(operation, is_last=operation is program.operations[-1])
             if each is None:
                 return None

@@ -10,14 +10,13 @@ with a reshape between the convolution and its bias.
 
 from __future__ import annotations
 
-from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
+from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 UNARY = frozenset((
     "ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SQUARE", "TANH",
 ))  # fmt: skip
-BINARY = ARITHMETIC | BOUNDS
 
 
 def reshape_later(program: Program) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.operator_traits import POOLS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, scale_operand, scale_results
+from pocketgraph.quantization.channels.cross_layer_equalization import scale_operand, scale_results
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
@@ -66,7 +67,7 @@ class _Channels:
         self._count = 0
         self._weights = Counter(o.inputs[1] for o in program.operations if is_layer(o))
         for operation in program.operations:
-            if operation.code in PASSING or operation.code == "CONCATENATION":
+            if operation.code in POOLS or operation.code == "CONCATENATION":
                 self._pass_on(operation)
             else:
                 self._take(operation)

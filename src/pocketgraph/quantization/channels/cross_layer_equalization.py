@@ -28,8 +28,6 @@ from pocketgraph.quantization.program_pass import copied
 CLIPPED = 6.0  # where RELU6 ends
 TINY = 1e-30
 SQUARED_PEAK_TO_POWER = 16.0  # of a channel, about
-PASSING = POOLS
-"""What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
 
 def equalize_across_layers(
@@ -77,7 +75,7 @@ def _before(
         first = producers.get(value)
         if first is None or len(readers[value]) != 1 or value in outputs:
             return None
-        if first.code not in PASSING or first.options.get("activation"):
+        if first.code not in POOLS or first.options.get("activation"):
             break
         source = first.inputs[0]
         assert source is not None

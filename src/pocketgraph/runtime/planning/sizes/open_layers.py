@@ -34,7 +34,7 @@ WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
 BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
 """Not a trait: they are layers where they dilate a convolution between them."""
-COMPUTES_SHAPES = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
+COMPUTES_SHAPES = ops_with("moves", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 
 

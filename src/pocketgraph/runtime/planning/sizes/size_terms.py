@@ -16,7 +16,7 @@ from pocketgraph.graph.op_traits import PASSES, SUMS, ops_with
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
 
-MOVES = ops_with("moves", "joins")
+MOVES = ops_with("moves")
 FIRST = 1 << 40  # the number of the first element that is followed through a node; what is known there is smaller
 DEEPEST = 64  # nodes that are followed
 
