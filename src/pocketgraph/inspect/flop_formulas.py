@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.package_data import text_beside
 
 Sizes: TypeAlias = "tuple[int, ...]"
@@ -288,5 +289,8 @@ for _name, _each, _gradient in (
     ("Adadelta", 11, 6),
 ):  # fmt: skip
     _table(per_input(_each, _gradient), f"Apply{_name} ResourceApply{_name}")
-FREE = frozenset(text_beside(__file__, "free_ops.txt").split())
-"""Ops that move values only. Calls and branches cost what the nodes inside of them cost."""
+FREE = ops_with(
+    "array_read", "array_write", "constant", "control_flow", "effect", "moves", "pad", "passes", "picture_file",
+    "placeholder", "reference_variable", "select", "shape", "table_lookup", "view",
+) | frozenset(text_beside(__file__, "free_ops.txt").split())  # fmt: skip
+"""Ops that move values only: as traits say, and others. Calls and branches cost what the nodes inside them cost."""
