@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import pathlib
@@ -68,3 +69,27 @@ def test_docstrings_tell_of_arguments_and_results(name: str, function: Callable[
     hidden = {"QuantizedModel": {"progress", "resume"}}.get(name, set())
     missing = [one for one in taken if not any(f"{one}{end}" in text for end in (":", ",", "``"))]
     assert set(missing) <= hidden
+
+
+def unexplained_limits(text: str) -> list[str]:
+    """The numbers MOST_… and LEAST_… of a module that neither a comment nor a docstring says the unit of."""
+    body, lines = ast.parse(text).body, text.splitlines()
+    found = []
+    for statement, after in zip(body, [*body[1:], None], strict=False):
+        if isinstance(statement, ast.Assign) and re.search(
+            r"\b_?(MOST|LEAST)_", name := ast.unparse(statement.targets[0])
+        ):
+            is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            beside = lines[max(statement.lineno - 2, 0) : statement.end_lineno]
+            if not is_told and not beside[0].startswith("#") and not any(" # " in line for line in beside[1:]):
+                found.append(name)
+    return found
+
+
+def test_limits_say_of_what_they_are() -> None:
+    assert unexplained_limits('"""It."""\nMOST_RUNS = 3\nLEAST = 1\nMOST_BYTES = 4  # of a file\n') == ["MOST_RUNS"]
+    source = pathlib.Path(pocketgraph.__file__).parent
+    found = {
+        str(path.relative_to(source)): unexplained_limits(path.read_text("utf-8")) for path in source.rglob("*.py")
+    }
+    assert {path: names for path, names in found.items() if names} == {}

@@ -31,7 +31,7 @@ MOST_ROUNDED_ELSEWHERE = 0.05
 """Of what a graph rounds once: the share of elements so near the middle of two codes that they may become the other."""
 NARROW_TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2}
 """What is written rounds such results once, the graph after each op."""
-LEAST_RUNS, MOST_RUNS = 3, 30
+LEAST_RUNS, MOST_RUNS = 3, 30  # runs that are timed
 LONGEST = 1.0  # second of timing
 
 

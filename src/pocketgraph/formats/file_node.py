@@ -18,7 +18,7 @@ from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
 SHORT = 48  # bytes of an attribute that is worth looking up instead of decoding
 SHORT_TABLE = 160  # bytes of all of a node's attributes that are
-MOST_ENTRIES = 1 << 14
+MOST_ENTRIES = 1 << 14  # encoded nodes that are remembered
 LARGE = 1 << 17  # bytes of a node from which giving back its pages pays
 PATIENCE = 32  # such nodes whose pages are given back together
 COMMON = frozenset((0x0A, 0x12, 0x1A, 0x22, 0x2A))

@@ -21,7 +21,7 @@ NODE, LIBRARY, VERSIONS = 1, 2, 4
 STEP = 48 << 20  # bytes walked before the pages that were touched on the way are given back
 WINDOW = 384  # bytes of a node looked at in one piece; few names and inputs take more
 WIDE = 1 << 13  # bytes looked at when those did not suffice
-MOST_RUNS = 1 << 14
+MOST_RUNS = 1 << 14  # runs of attributes that are remembered
 SHORT_RUN = 160  # bytes of attributes that are remembered once they were found to be well-formed
 
 

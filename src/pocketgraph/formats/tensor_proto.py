@@ -238,7 +238,7 @@ class StoredTensor:
 VALUE = b"\x0a\x05value\x12"  # how the map entry of an attribute ``value`` begins
 LONGEST_HEAD = 160  # bytes that come before a constant's content at most, where this looks
 USUAL_TYPES = {dtype.number: dtype for dtype in map(DType.of, (1, 2, 3, 4, 6, 9, 10, 12, 19))}
-MOST_KNOWN = 1 << 12
+MOST_KNOWN = 1 << 12  # encoded shapes that are remembered
 _shapes: dict[bytes, tuple[int, ...]] = {}  # encoded shapes that files said so far
 
 

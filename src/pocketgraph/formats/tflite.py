@@ -29,7 +29,7 @@ from pocketgraph.protobuf.wire import Buffer
 
 METADATA = "TFLITE_METADATA"
 CUSTOM = 32
-MOST_NODES = 1 << 20
+MOST_NODES = 1 << 20  # operators of a file
 SUBGRAPHS, TENSORS, OPEN_SHAPE = 2, 0, 7
 """Slots of the model, of a subgraph, of a tensor."""
 

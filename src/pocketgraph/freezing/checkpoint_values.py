@@ -14,7 +14,7 @@ from pocketgraph.freezing.savers import SavedAs
 from pocketgraph.graph import Tensor
 
 _PARTITION = re.compile(r"(?P<whole>.+)/part_(?P<number>\d+)")
-MOST_LISTED = 10
+MOST_LISTED = 10  # variables in a message
 MOVING_AVERAGE = "/ExponentialMovingAverage"
 """What tf.train.ExponentialMovingAverage puts behind a variable's name, unless training gave it another name."""
 

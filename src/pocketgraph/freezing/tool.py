@@ -47,7 +47,7 @@ TWICE = (
     "No variables were found in this model. It is likely the model was frozen previously. You cannot freeze a graph "
     "twice."
 )
-MOST_LISTED = 8
+MOST_LISTED = 8  # nodes in a message
 
 
 class UnclearOutputsError(FreezeError):

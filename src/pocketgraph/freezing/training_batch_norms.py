@@ -13,7 +13,7 @@ from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import MERGES, descendants
 
-_MOST_LISTED = 3
+_MOST_LISTED = 3  # nodes in a message
 
 
 class TrainingBatchNormError(FreezeError):

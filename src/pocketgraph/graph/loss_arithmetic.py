@@ -15,7 +15,7 @@ _GOES_ON = _BEGINS | {"Maximum", "Minimum", "ClipByValue", "Add", "AddV2", "Neg"
 
 _COMBINES = frozenset({"Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Neg", "Identity"})
 """Not a trait: what sums up the terms of a loss."""
-MOST_TERMS = 32
+MOST_TERMS = 32  # nodes that are looked at in front of a loss
 
 _DIFFERENCES = ops_with("difference") | {"SquaredDifference"}
 

@@ -22,7 +22,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
-MOST_FEED_BYTES = 1 << 32
+MOST_FEED_BYTES = 1 << 32  # bytes of one input
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ OURS = ("reference", "litert", "auto")
 """NumPy only, LiteRT only, and what a session does by default: LiteRT where it can, NumPy elsewhere."""
 SECONDS = 5.0  # of runs, for each program
 PATIENCE = 300  # seconds until a program is given up
-MOST_RUNS = 1000
+MOST_RUNS = 1000  # timed runs of one program
 
 
 @dataclass(frozen=True)

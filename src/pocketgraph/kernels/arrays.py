@@ -61,7 +61,7 @@ def axis_of(axis: Any, rank: int, what: str = "axis") -> int:
     return index % rank
 
 
-MOST_OUTPUTS = 1 << 20
+MOST_OUTPUTS = 1 << 20  # tensors that one node gives
 
 
 def check_count(outputs: int) -> None:

@@ -19,7 +19,7 @@ from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.writing import writer
 
 SAMPLE_SECONDS = 0.02  # for each operation
-MOST_SAMPLES = 50
+MOST_SAMPLES = 50  # runs
 WHOLE_RUNS = 5
 
 PROFILED = (

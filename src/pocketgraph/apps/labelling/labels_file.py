@@ -19,7 +19,7 @@ from pocketgraph.formats.files import reason
 AGREED = "agreed"
 """The rater whose decisions settle what the others dispute."""
 KINDS = ("label", "boxes", "skip", "undo")
-MOST_BOXES = 1000
+MOST_BOXES = 1000  # of a photo
 HEAD = b'{"classes": '
 """How a file begins."""
 

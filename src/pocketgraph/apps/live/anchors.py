@@ -13,7 +13,7 @@ from pocketgraph.errors import FormatError
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
 
-MOST_BYTES = 1 << 26
+MOST_BYTES = 1 << 26  # of a file of anchors
 SSD_LAYERS, SSD_RATIOS = 6, (1.0, 2.0, 0.5, 3.0, 1 / 3)
 
 

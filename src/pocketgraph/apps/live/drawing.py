@@ -16,7 +16,7 @@ COLOURS = (
     (66, 133, 244), (219, 68, 55), (244, 180, 0), (15, 157, 88), (171, 71, 188), (0, 172, 193), (255, 112, 67),
     (158, 157, 36), (92, 107, 192), (240, 98, 146), (0, 121, 107), (194, 24, 91),
 )  # fmt: skip
-MOST_LINES = 5
+MOST_LINES = 5  # classes that are drawn
 
 
 def annotated(pixels: Array, answer: Answer) -> Array:

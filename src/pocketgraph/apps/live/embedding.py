@@ -10,7 +10,7 @@ from pocketgraph.apps.live.answers import Answer, Frame, Settings, timed
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.graph.tensor import Array
 
-MOST_EXAMPLES = 10000
+MOST_EXAMPLES = 10000  # that are kept; the oldest go
 
 
 class EmbeddingApp(Settings):

@@ -23,7 +23,7 @@ from pocketgraph.pages.quantities import counted
 
 GIF_SIDE = 480
 """Pixels of the longer side of an animated picture."""
-MOST_GIF_FRAMES = 2000
+MOST_GIF_FRAMES = 2000  # frames of a GIF, which keeps all in memory
 
 
 class Writer(Protocol):

@@ -12,7 +12,7 @@ from pocketgraph.apps.live.stills import save_still
 from pocketgraph.apps.page_server import PageServer, Place, body_of
 from pocketgraph.errors import PocketgraphError, option
 
-MOST_VIEWERS = 8
+MOST_VIEWERS = 8  # at a time
 
 
 class LiveServer(PageServer):

@@ -28,7 +28,7 @@ LIMBS = (
 MAPS = 57
 STEPS = 10
 """Places on a limb at which its field is read."""
-LEAST_PARTS = 4
+LEAST_PARTS = 4  # of a body that are found
 
 
 def people(maps: Array, least: float) -> tuple[list[Detection], list[tuple[float, float, float, float]]]:

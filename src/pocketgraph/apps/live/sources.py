@@ -18,8 +18,8 @@ from pocketgraph.graph.tensor import Array
 
 VIDEO_RATE = 25.0
 """Frames a second of a video that does not tell."""
-MOST_FRAME_BYTES = 1 << 26
-MOST_SIDE = 1 << 13
+MOST_FRAME_BYTES = 1 << 26  # bytes of one frame
+MOST_SIDE = 1 << 13  # pixels
 CHUNK_MS = 100
 """Of a recording that is read as a stream."""
 

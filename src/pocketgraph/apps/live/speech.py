@@ -24,7 +24,7 @@ from pocketgraph.kernels.nn.activations import softmax
 from pocketgraph.kernels.probabilities import are_shares
 from pocketgraph.passes.training_switches import training_switches
 
-MOST_SAMPLES = 16 * 192000
+MOST_SAMPLES = 16 * 192000  # 16 seconds at the highest rate
 SHOWN_ROWS, SHOWN_COLUMNS = 64, 100
 
 

@@ -14,8 +14,8 @@ from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph.tensor import Array
 
-MOST_PIXELS = 1 << 24
-MOST_STILLS = 100000
+MOST_PIXELS = 1 << 24  # of a frame
+MOST_STILLS = 100000  # pictures in a folder
 FOLDER = re.compile(r'\w[^/\\:*?"<>|]*')  # what every system takes
 MOST_BYTES = 200  # of its name
 

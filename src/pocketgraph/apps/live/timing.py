@@ -12,7 +12,7 @@ from pocketgraph.apps.live.answers import Answer, Settings
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
-MOST_RUNS = 1000
+MOST_RUNS = 1000  # runs whose times are kept
 
 
 class BenchmarkApp(Settings):

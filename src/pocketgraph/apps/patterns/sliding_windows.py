@@ -15,7 +15,7 @@ from pocketgraph.graph.tensor import Array
 
 Scores = Callable[[Array], Array]
 """A batch of pictures [n, height, width, 3] to scores [n, classes]."""
-LEAST_SIDE = 4
+LEAST_SIDE = 4  # pixels
 
 
 @dataclass(frozen=True)

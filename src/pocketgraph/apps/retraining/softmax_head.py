@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STRENGTHS = tuple(10.0**power for power in np.arange(-3, 1.01, 0.5))
 """C, the inverse of the penalty's weight, of which cross-validation chooses."""
-MEMORY, TOLERANCE, LEAST_SPREAD = 10, 1e-5, 1e-6
+MEMORY, TOLERANCE, LEAST_SPREAD = 10, 1e-5, 1e-6  # pairs of L-BFGS; of its gradient; of features
 WIDE, LEAST_SQUARE = 4, 1e-12
 """Times as many features as examples, from which on their span is smaller work; of the longest axis, what is none."""
 

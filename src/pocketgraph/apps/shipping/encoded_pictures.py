@@ -26,7 +26,7 @@ from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.encoded_samples import BASE64, file_form
 
 PROBED = ((37, 53), (61, 45))  # rows and columns of two pictures, from which a fixed size is one that both become
-MOST_CANDIDATES = 24
+MOST_CANDIDATES = 24  # tensors
 CHANNELS = (1, 3)
 EVEN = 1e-2  # of the range: by so much pixels of one value may differ behind decoder and resizing
 ENCODERS = ("EncodePng", "EncodeJpeg")

@@ -34,7 +34,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.class_names import labels_beside_detector
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 
-MOST_PHOTOS = 2
+MOST_PHOTOS = 2  # photos
 SIDE = 300  # pixels of a photo's longer side in the page
 MOST_NAMED = 5  # things in the line below a photo
 

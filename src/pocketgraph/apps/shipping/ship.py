@@ -77,7 +77,7 @@ from pocketgraph.transforms import transform
 
 MOST_CALIBRATED = 100  # samples
 CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
-MOST_JUDGED = 200
+MOST_JUDGED = 200  # samples
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first

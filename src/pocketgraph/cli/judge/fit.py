@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pocketgraph.exporting.devices.device_fit import DeviceEstimate, DeviceFit
     from pocketgraph.exporting.devices.latency_model import Latency
 
-MOST_LAYERS = 5
+MOST_LAYERS = 5  # that are listed, the slowest
 MOST_TIMES = 4  # devices named with each advice; --json has all
 
 

@@ -121,7 +121,7 @@ def _by_products(image: Array, which: Array, y: Array, x: Array, result: Array) 
     return True
 
 
-MOST_IMAGES = 64
+MOST_IMAGES = 64  # of a batch
 
 
 def _is_finite(image: Array) -> bool:

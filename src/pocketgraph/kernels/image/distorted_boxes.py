@@ -13,7 +13,7 @@ from pocketgraph.kernels.philox import Words
 from pocketgraph.kernels.random.sampling import drawing, stateless
 from pocketgraph.kernels.registry import Context, kernel
 
-MOST_ATTEMPTS = 1 << 20
+MOST_ATTEMPTS = 1 << 20  # draws of a box
 ALL = 2**32
 
 Box = tuple[int, int, int, int]

@@ -20,7 +20,7 @@ from pocketgraph.kernels.state.checkpoint_files import files_of
 
 Draw = Callable[["_SamplerNumbers"], int]
 Chance = Callable[[int], float]
-MOST_TRIES = 1 << 24
+MOST_TRIES = 1 << 24  # draws in all
 WORDS_PER_CLASS = 2048  # words that TensorFlow sets aside for each class to be drawn
 
 

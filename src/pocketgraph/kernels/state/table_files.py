@@ -13,7 +13,7 @@ from pocketgraph.kernels.number_text import number_of
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Column numbers with a meaning of their own."""
-MOST_LINES = 1 << 26
+MOST_LINES = 1 << 26  # of a vocabulary's file
 
 
 def table_columns(

@@ -21,8 +21,8 @@ from pocketgraph.litert.native.c_library import WRITE, RefusedError, ask
 from pocketgraph.litert.native.native_messages import quiet
 
 OPERATOR, DELEGATED = 1 << 1, (1 << 2, 1 << 3)  # kinds of events: LiteRT's own operations, and a delegate's
-MOST_EVENTS = 1 << 16
-LEAST_RUNS, MOST_RUNS = 5, 400
+MOST_EVENTS = 1 << 16  # of one run
+LEAST_RUNS, MOST_RUNS = 5, 400  # profiled runs
 OUTLIER = 3  # medians, beyond which one time of an operation says more of the machine than of the operation
 ENOUGH = 100_000
 """Microseconds of running after which no more samples are taken: the library counts whole ones, whose mean over many

@@ -14,7 +14,7 @@ from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.operator_traits import LARGEST_CODE
 from pocketgraph.litert.program import Quantization, Value
 
-MOST_LEVELS = 255.5
+MOST_LEVELS = 255.5  # quantization steps
 SMALLEST_SHARE = 1 / 1024  # of the largest weight; below, a number stands for zero that float32 arithmetic missed
 EXACT = 1e-3  # of a level: what float32 leaves of 127 levels, with room to spare
 ROUNDING = 0.02  # of a level: what float32 leaves of 255 levels

@@ -26,7 +26,7 @@ from pocketgraph.litert.cost_model import MOST_ADDED_ZEROS, MOVED_NUMBER
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
-MOST_STRIDE = 16
+MOST_STRIDE = 16  # pixels
 
 
 class Axis(NamedTuple):

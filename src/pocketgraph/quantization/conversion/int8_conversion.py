@@ -45,7 +45,7 @@ from pocketgraph.quantization.core.quantized_weights import (
 )
 from pocketgraph.quantization.core.value_range import Range, quantized
 
-MOST_BYTE = 255
+MOST_BYTE = 255  # a pixel's largest value
 
 ADDITIONS = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_SCALE_RATIO = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19

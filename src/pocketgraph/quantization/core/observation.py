@@ -15,7 +15,7 @@ from pocketgraph.quantization.core.value_range import Range
 
 BINS = 2048
 MOST_COUNTED = 1 << 11  # values of one tensor and sample that go into the histogram; the extremes see more
-MOST_CHANNELS = 1 << 14
+MOST_CHANNELS = 1 << 14  # channels of a tensor that are observed one by one
 MOST_ROWS = 96  # of one tensor and sample that the channels' extremes come from
 FIRST = 16  # samples that are looked at this closely; each later one adds less that is new
 LATER = 2  # times fewer values, rows and blocks of those

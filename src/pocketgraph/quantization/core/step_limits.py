@@ -27,7 +27,7 @@ FEW_SAMPLES_MARGIN_SHARE = 0.6  # of all values seen, over the square root of th
 
 # Sensitivity
 MOST_ANALYZED_OPERATIONS = 1500  # with codes; weighing and fitting them takes time as the square of their number
-MOST_SENSITIVITY_SAMPLES = 64
+MOST_SENSITIVITY_SAMPLES = 64  # samples
 HEAVY_MULTIPLICATIONS = 300_000_000  # of a program from which fewer samples measure the sensitivity of each tensor
 HEAVY_SENSITIVITY_SAMPLES = 4
 VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program from which two samples do, where it gives many scores

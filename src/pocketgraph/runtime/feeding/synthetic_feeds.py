@@ -26,7 +26,7 @@ from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
-MOST_BYTES = 1 << 31
+MOST_BYTES = 1 << 31  # of one made-up tensor
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")

@@ -12,7 +12,7 @@ SHARE = 1 / 3
 """How much longer than with ``num_bits`` for all weights the file may get, for twice the bits for the smallest ones."""
 NEGLIGIBLE = 32_768
 """Elements, 32 KiB in eight bits: so many get twice the bits in any case; who ships a file does not miss them."""
-MOST_BITS = 16
+MOST_BITS = 16  # bits of a weight
 
 
 def weight_rules(graph: Graph, num_bits: int, per_channel: bool) -> str:

@@ -17,7 +17,7 @@ from pocketgraph.transforms.rule_parameters import Int32
 from pocketgraph.transforms.tool import transform
 
 ALMOST_ZERO = 1e-6
-LEAST_INT = np.float32(-(2**31))
+LEAST_INT = np.float32(-(2**31))  # what x86 gives for a float that no int32 holds
 SMALLEST = 16  # elements: below this, rounding saves nothing
 
 

@@ -29,7 +29,7 @@ from pocketgraph.kernels.text.regex.syntax_tree import (
     Sequence,
 )
 
-MOST_REPEATS = 1000
+MOST_REPEATS = 1000  # of one expression, as in RE2
 DEEPEST = 200  # groups in groups
 LETTER_ESCAPES = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 OCTAL = "01234567"

@@ -16,7 +16,7 @@ from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import sum_of
 from pocketgraph.litert.program import Value
 
-MOST_STEPS = 1000
+MOST_STEPS = 1000  # time steps
 CELL_FIRST, FORGET_FIRST = "icfo", "ifco"
 """The order of the gates in the weights: of the first ops, and of BlockLSTMV2."""
 
