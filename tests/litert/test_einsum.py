@@ -82,3 +82,25 @@ def test_others_run_on_the_reference_engine(equation: str) -> None:
     made, arrays = graph(equation)
     result = Session(made).run(["z"], arrays)[0]
     assert np.abs(result - np.einsum(equation, *arrays.values())).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("equation", "joined"), [("bqhd,bkhd->bhqk", 0), ("bhqk,bkhd->bqhd", 0), ("abcdef,abcdfg->abcdeg", 3)]
+)
+def test_axes_of_a_batch_stay_apart_where_litert_takes_so_many(equation: str, joined: int) -> None:
+    """A reshape of several open sizes is none of XNNPACK's: attention was cut into parts there, between copies."""
+    sizes = {label: 2 + place for place, label in enumerate("abcdefghkq")}
+    first, second = ([sizes[label] for label in term] for term in equation.split("->")[0].split(","))
+    rng = np.random.default_rng(3)
+    x, y = (rng.normal(0, 1, shape).astype(np.float32) for shape in (first, second))
+    made = parse(f"""
+        x = Placeholder(dtype=float, shape={first})
+        y = Placeholder(dtype=float, shape={second})
+        z = Einsum(x, y, equation="{equation}", N=2, T=float)
+    """)
+    session = Session(made, engine="litert", cache_dir="")
+    result = session.run(["z"], {"x": x, "y": y})[0]
+    np.testing.assert_allclose(result, np.einsum(equation, x, y), rtol=1e-4, atol=1e-4)
+    (executable,) = next(iter(session._calls.plans.values())).executables
+    assert executable.program is not None
+    assert sum(operation.code == "RESHAPE" for operation in executable.program.operations) == joined

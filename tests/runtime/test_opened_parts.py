@@ -248,3 +248,30 @@ def test_layers_that_are_reshaped_to_the_size_of_what_they_do_not_take() -> None
             (found,) = session.run(["y"], {"x": x})
             expected = np.tanh(np.cumsum(x.astype(np.float64), axis=1) @ weights)
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_with_masks_of_the_same_lengths_share_one(compiled: list[str]) -> None:
+    """Each layer asks anew which words there are, with constants of its own."""
+
+    def masked(layer: int, source: str) -> str:
+        return f"""
+            limit{layer} = Const(int32 3)
+            far{layer} = Minimum(lengths, limit{layer}, T=int32)
+            there{layer} = GreaterEqual(far{layer}, places, T=int32)
+            mask{layer} = Cast(there{layer}, SrcT=bool, DstT=float)
+            last{layer} = Const(int32 -1)
+            column{layer} = ExpandDims(mask{layer}, last{layer}, T=float, Tdim=int32)
+            kept{layer} = Mul({source}, column{layer}, T=float)
+            h{layer} = MatMul(kept{layer}, w, T=float, transpose_a=false, transpose_b=false)
+        """
+
+    text = HEAD + "lengths = Placeholder(dtype=int32, shape=[1])" + masked(1, "h") + masked(2, "h1")
+    graph = parse(text + "y = Tanh(h2, T=float)")
+    steps = []
+    for without in ([], ["common_subexpressions"]):
+        with Session(graph, cache_dir="", without=without) as session, Session(graph, engine="reference") as reference:
+            for length in (5, 7, 12, 3, 40):
+                (found,), (expected,) = (each.run(["y"], feeds(graph, length)) for each in (session, reference))
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+            steps.append(max(len(plan.program or ()) for plan in session._calls.plans.values()))
+    assert steps[0] == steps[1] - 2  # Minimum and GreaterEqual; the rest is in the program

@@ -223,7 +223,8 @@ class Builder(RegionDraft):
     def is_shared(self, item: Item, live: Liveness) -> bool:
         """Whether another node computes just the same, so that this one has taken its results."""
         node = item.node
-        if node.op not in REPEATED or item.control or self.plan.dynamic is None or self.is_trial:
+        is_reference = self.plan.dynamic is None and not self.plan.parts  # which computes node by node
+        if node.op not in REPEATED or item.control or is_reference or self.is_trial:
             return False
         if not self.plan.uses("common_subexpressions"):
             return False

@@ -1,7 +1,7 @@
 """Lowers Einsum: of two operands, as attention layers have it, to a product of matrices between changes of axes; of one
 operand to a sum and a change of axes.
 
-bqhd,bkhd->bhqk      becomes      [b h, q, d] @ [b h, d, k]
+bqhd,bkhd->bhqk      becomes      [b, h, q, d] @ [b, h, d, k]
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.program import Value
+
+MOST_BATCH_AXES = 3
+"""LiteRT multiplies batches of matrices of up to five axes. Axes that are not joined need no reshape, which leaves
+XNNPACK where two sizes are open."""
 
 
 @lowers("Einsum", "XlaEinsum")
@@ -51,9 +55,10 @@ def einsum(emit: Emit, node: Node) -> None:
         shape: tuple[int, ...] = (size(rows), size(columns))
         made = emit.add("FULLY_CONNECTED", [data, weights, None], shape, activation="", keep_num_dims=False)
     else:
-        data = _arranged(emit, left, first, both + rows + summed, (size(both), size(rows), size(summed)))
-        other = _arranged(emit, right, second, both + summed + columns, (size(both), size(summed), size(columns)))
-        shape = (size(both), size(rows), size(columns))
+        kept = [sizes[label] for label in both] if 0 < len(both) <= MOST_BATCH_AXES else [size(both)]
+        data = _arranged(emit, left, first, both + rows + summed, (*kept, size(rows), size(summed)))
+        other = _arranged(emit, right, second, both + summed + columns, (*kept, size(summed), size(columns)))
+        shape = (*kept, size(rows), size(columns))
         made = emit.add("BATCH_MATMUL", [data, other], shape, adj_x=False, adj_y=False)
     order = both + rows + columns
     made = emit.reshape(made, tuple(sizes[label] for label in order))

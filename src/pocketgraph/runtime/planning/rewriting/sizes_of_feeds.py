@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, canonical, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels.shapes import infer
+from pocketgraph.kernels.shapes import Inferred, infer
 
 PREFIX = "sizes_of_feeds"
 PROBES = (
@@ -31,7 +31,11 @@ Fed: TypeAlias = "tuple[Endpoint, DType, tuple[int | None, ...]]"
 
 
 def with_sizes_of_feeds(
-    graph: Graph, feeds: Sequence[Fed], values: Mapping[str, np.ndarray[Any, Any]], nodes: Sequence[Node]
+    graph: Graph,
+    feeds: Sequence[Fed],
+    values: Mapping[str, np.ndarray[Any, Any]],
+    nodes: Sequence[Node],
+    inferred: Inferred | None = None,
 ) -> Graph:
     """The graph, in which shapes of what layers make are read off what is fed, as far as they are sizes of that.
 
@@ -40,6 +44,7 @@ def with_sizes_of_feeds(
         feeds: what is fed.
         values: values that tensors are certain to have, by name.
         nodes: those that are needed, producers first.
+        inferred: what is known of the graph for some sizes.
     """
     fed = {str(end) for end, _, _ in feeds}
     shapes = [n for n in nodes if n.op == "Shape" and canonical(n.inputs[0]) not in fed]
@@ -53,7 +58,7 @@ def with_sizes_of_feeds(
             str(end): (dtype, Shape([given.get((at, axis), size) for axis, size in enumerate(sizes)]))
             for at, (end, dtype, sizes) in enumerate(feeds)
         }
-        inferred = infer(graph, sized, values, nodes=nodes)
+        inferred = infer(graph, sized, values, nodes=nodes, before=inferred)
         found.append([inferred.shape(canonical(node.inputs[0])).dims or () for node in shapes])
     of_probes = dict(zip(zip(*PROBES, strict=True), places, strict=False))
     made: dict[str, Node] = {}

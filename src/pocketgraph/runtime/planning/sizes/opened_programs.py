@@ -68,7 +68,7 @@ def opened_program(
         return found
     if layers.late:
         fed = [(end, dtype, sizes) for end, (dtype, sizes) in opened.feeds if dtype is not None]
-        sized = with_sizes_of_feeds(graph, fed, request.values, nodes)
+        sized = with_sizes_of_feeds(graph, fed, request.values, nodes, compiled.inferred)
         if sized is not graph:
             again = request.replace(graph=sized)
             found, _ = _opened_layers(OpenCall(opened, compiled, again, postorder(sized, wanted)))

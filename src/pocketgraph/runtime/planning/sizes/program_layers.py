@@ -20,12 +20,13 @@ class ProgramLayers:
         ops: the op of each node that is in the program, by name.
         inputs: the tensors that it takes.
         outputs: those that others take of it.
+        inferred: what is known of the graph while sizes are open.
         is_possible: whether what goes in can be computed without it.
     """
 
     def __init__(self, opened: CallKey, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred) -> None:
         self._layers = layers
-        self._inferred = inferred
+        self.inferred = inferred
         self._fed = layers.fed
         by_name = {node.name: node for node in nodes}
         outside = self._with_producers(by_name, layers.before)
@@ -65,13 +66,13 @@ class ProgramLayers:
                 numbers = fixed.value(ref)
                 if numbers is None:
                     return None
-                known = self._inferred.elements(ref)
+                known = self.inferred.elements(ref)
                 all_open = (None,) * numbers.size
                 operands.setdefault(node.name, {})[place] = SizeOperand(
                     ref, tuple(map(int, numbers.reshape(-1))), all_open if known is None else tuple(known)
                 )
         names = {node.name: node for node in self.nodes}
-        return Origins(names, operands, self._layers.cuts & names.keys(), self._inferred.value)
+        return Origins(names, operands, self._layers.cuts & names.keys(), self.inferred.value)
 
     def _behind_sizes(self, by_name: Mapping[str, Node], refs: Sequence[str]) -> list[str]:
         """These tensors; for numbers that follow from sizes, which are computed without the program, what has these."""
@@ -104,7 +105,7 @@ class ProgramLayers:
         return ref in self._layers.size_operands.get(name, {}).values() or self._layers.unread.get(name) == ref
 
     def _is_known(self, ref: str) -> bool:
-        return self._inferred.value(ref) is not None
+        return self.inferred.value(ref) is not None
 
     def _is_open(self, node: Node) -> bool:
         """Whether a node gives something else for other sizes or values."""
