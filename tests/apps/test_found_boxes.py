@@ -12,11 +12,13 @@ import pytest
 from PIL import Image
 
 from pocketgraph import Session, save
+from pocketgraph.apps.live.detection import class_counts
 from pocketgraph.apps.live.drawing import COLOURS
 from pocketgraph.apps.shipping.found_boxes import box_heads
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.class_names import labels_beside_detector
 
 SELECTED = """
     x = Placeholder(dtype=float, shape=[1,4,4,3])
@@ -143,3 +145,35 @@ def test_a_label_map_names_boxes_and_is_in_labels_txt(
          labels=place if is_named else None, input_mean=0.0, input_std=255.0)  # fmt: skip
     assert (tmp_path / "out" / "labels.txt").read_text("utf-8") == "???\nant\nbée\n"
     assert re.search(r"model.tflite: 1 box: bée 0\.\d+", (tmp_path / "out" / "ship.html").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("lines", "is_taken"), [(2, True), (3, True), (5, False)])
+def test_a_file_of_another_number_of_classes_is_not_a_detectors_and_that_is_said(
+    lines: int, is_taken: bool, tmp_path: pathlib.Path
+) -> None:
+    """Scores of three classes, or of two and the background."""
+    (tmp_path / "labels.txt").write_text("".join(f"class{at}\n" for at in range(lines)))
+    told: list[str] = []
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[8,3])
+        biases = Const(float [0.1, 0.2, 0.3])
+        head = BiasAdd(x, biases, T=float)
+        zeros = Const(int32 [0, 1])
+        ones = Const(int32 [8, 1])
+        first = Slice(head, zeros, ones, T=float, Index=int32)
+        flat = Const(int32 [8])
+        likely = Reshape(first, flat, T=float, Tshape=int32)
+        places = Placeholder(dtype=float, shape=[8,4])
+        most = Const(int32 2)
+        overlap = Const(float 0.5)
+        chosen = NonMaxSuppressionV2(places, likely, most, overlap, T=float)
+    """)
+    assert class_counts(graph) == {2, 3}
+    names = labels_beside_detector(tmp_path / "net.pb", graph, class_counts(graph), told.append)
+    assert len(names) == (lines if is_taken else 0)
+    assert told == [
+        f"'{tmp_path / 'labels.txt'}' " + (
+            "names the classes; labels takes another file" if is_taken
+            else "names 5 classes, not 2 or 3, so it is not this model's and not taken"
+        )
+    ]  # fmt: skip

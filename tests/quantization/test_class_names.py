@@ -82,7 +82,7 @@ def test_a_file_beside_the_model_names_the_classes(place: str, tmp_path: pathlib
     assert any(f"{place}' names the classes" in line for line in told)
     graph = load(tmp_path / "net.pb")
     assert labels_beside(tmp_path / "net.pb", graph, "probs", told.append) == NAMES
-    assert labels_beside_detector(tmp_path / "net.pb", graph, told.append)[-3:] == NAMES
+    assert labels_beside_detector(tmp_path / "net.pb", graph, (), told.append)[-3:] == NAMES
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff"])

@@ -15,10 +15,12 @@ from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.freezing.ready_models import for_session, read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.passes.training_switches import switches_note, values_in_use
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
 from pocketgraph.runtime.comparison import verification
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
 from pocketgraph.runtime.comparison.verification import Report
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 OF_RUNTIMES = (".tflite", ".onnx")
 MADE_UP = 20  # texts, where none are given
@@ -82,7 +84,8 @@ def verify(
         runs: how many sets of made-up feeds; 2 by default.
         seed: for made-up feeds.
         shapes: of inputs to make up, by name, where the model leaves sizes open; "" is the only input.
-        feeds: what other placeholders are set to, such as ``{"keep_prob": 1.0}``.
+        feeds: what other placeholders are set to, such as ``{"keep_prob": 1.0}``; a switch of training that nothing
+            feeds is as outside of training.
         partial: whether feeds may cut weights off, which then are not compared.
         signature: of SavedModels, the one that says what goes in and comes out; by default the main one.
         engine, threads: as for Session.
@@ -121,14 +124,16 @@ def verify(
     elif data is not None:
         with closing(ComparedModel(a, threads, None)) as model:
             given = data_feeds(
-                model.graph, data, reading, outputs=outputs, inputs=data_inputs, values=feeds, limit=limit,
+                model.graph, data, reading, outputs=outputs, inputs=data_inputs, limit=limit,
+                values=_with_switches(model.graph, data_inputs, feeds, outputs, reading.notify),
                 reads_recordings=not _is_of_a_runtime(other),
             )  # fmt: skip
     elif inputs is not None and not is_given(inputs):
         given = [{**some, **(feeds or {})} for some in cast("Iterable[Mapping[str, Any]]", inputs)]
     elif inputs is not None:
         with closing(ComparedModel(a, threads, None)) as model:
-            given = {**feeds_of(model.graph, cast("Given", inputs), reading, outputs or ()), **(feeds or {})}
+            said = feeds_of(model.graph, cast("Given", inputs), reading, outputs or ())
+            given = {**said, **_with_switches(model.graph, said, feeds, outputs, reading.notify)}
     return verification.verify(
         a, other, given, outputs, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed, engine=engine,
         threads=threads, shapes=shapes, partial=partial, engines=engines, progress=progress,
@@ -162,6 +167,16 @@ def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, n
     if isinstance(model, Graph):
         return model
     return for_session(model, outputs, signature=signature if os.path.isdir(path_of(model)) else None, notify=notify)
+
+
+def _with_switches(
+    graph: Graph, fed: Iterable[str], feeds: Mapping[str, Any] | None, outputs: Sequence[str] | None, notify: Notify
+) -> dict[str, Any]:
+    """``feeds``, and what tells training from use as outside of training, unless it is fed."""
+    switches = values_in_use(graph, [*fed, *(feeds or ())], outputs or default_fetches(graph))
+    if switches:
+        notify(switches_note(switches))
+    return {**switches, **(feeds or {})}
 
 
 def _is_of_a_runtime(model: Model) -> bool:

@@ -187,7 +187,7 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Seq
     elif not keys and len(inputs) == len(found) == 1:
         keys = list(found)
     if not keys:
-        raise UsageError(
-            f"there is no array for the input '{name}'", where=place, hint=f"there are {', '.join(found) or 'none'}"
-        )
+        there = f"there {'are' if len(found) != 1 else 'is'} {', '.join(found) or 'none'}"
+        fixed = f"; {option('feed', 'feeds')} {tensor}=1 sets it to one number" if len(inputs) > 1 else ""
+        raise UsageError(f"there is no array for the input '{name}'", where=place, hint=f"{there}{fixed}")
     return keys[0]

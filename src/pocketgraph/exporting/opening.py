@@ -40,6 +40,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import (
     synthetic_shapes,
     synthetic_sizes,
 )
+from pocketgraph.runtime.random_answers import taken_out_note
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 VARIABLE = "variable "
@@ -57,6 +58,7 @@ def opened(
     notify: Callable[[str], None] | None = None,
     texts: Texts | None = None,
     takes_texts: bool = False,
+    keeps_dropout: bool = True,
 ) -> ExportModel:
     """A model ready for an exporter.
 
@@ -70,6 +72,7 @@ def opened(
         notify: told what had to be frozen, a sentence each.
         texts: samples of a model that takes texts, by which their lengths are chosen.
         takes_texts: whether the target holds what reads texts, so that nothing is cut off.
+        keeps_dropout: whether a dropout that training left on stays.
 
     Raises:
         UsageError: there are no such names; the rank of an input is not known.
@@ -110,7 +113,9 @@ def opened(
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
-    graph = without_dropout(graph, only_noop=True)[0]
+    if not keeps_dropout and (taken_out := taken_out_note(graph, default_fetches(graph))):
+        notes.append(taken_out)
+    graph = without_dropout(graph, only_noop=keeps_dropout)[0]
     if not outputs and not takes_texts:
         chosen = {key: _without_texts(graph, signature, notes.append) for key, signature in chosen.items()}
     entries = []

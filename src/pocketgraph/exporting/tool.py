@@ -176,9 +176,10 @@ def model_to_export(
     threads: int = 1,
     progress: Progress | None = None,
     takes_texts: bool = False,
+    keeps_dropout: bool = True,
 ) -> ExportModel:
     """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples,
-    and ``takes_texts`` says whether the target holds what reads texts.
+    ``takes_texts`` says whether the target holds what reads texts, and ``keeps_dropout`` is of ``opened``.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
@@ -188,6 +189,7 @@ def model_to_export(
         return opened(
             source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
             texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
+            keeps_dropout=keeps_dropout,
         )  # fmt: skip
 
     model = made(outputs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
-from pocketgraph.graph.order import descendants
+from pocketgraph.graph.order import descendants, reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
@@ -42,6 +44,16 @@ def training_switches(graph: Graph, without: Collection[str] = ()) -> dict[str, 
         if share is not None:
             found[node.name] = share
     return found
+
+
+def values_in_use(graph: Graph, without: Collection[str] = (), outputs: Sequence[str] = ()) -> dict[str, Array]:
+    """The values of ``training_switches`` as arrays to feed, of those that the outputs need, or of all without any."""
+    read = reachable(graph, outputs, missing_ok=True) if outputs else graph.nodes
+    return {
+        name: np.asarray(value, graph[name].dtype("dtype").numpy)
+        for name, value in training_switches(graph, without).items()
+        if name in read
+    }
 
 
 def flag_in_use(graph: Graph, node: Node) -> bool | None:
@@ -130,16 +142,16 @@ def _reaches_a_mask(graph: Graph, node: Node) -> bool:
     return False
 
 
-def switches_note(switches: Mapping[str, float]) -> str:
+def switches_note(switches: Mapping[str, Any]) -> str:
     """What a caller is told who has set none of these."""
     said = " and ".join(f"'{name}' is {_text(value)}" for name, value in switches.items())
     name, value = next(iter(switches.items()))
-    other = "true" if value is False else "0.5"
+    other = "true" if _text(value) == "false" else "0.5"
     return f"{said}, as outside of training ({option('feed', 'feeds')} {name}={other} would be as in training)"
 
 
-def _text(value: float) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+def _text(value: Any) -> str:
+    return str(bool(value)).lower() if np.asarray(value).dtype == bool else f"{float(value):g}"
 
 
 def _may_be_a_number(node: Node) -> bool:

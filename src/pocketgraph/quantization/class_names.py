@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pocketgraph.datasets.class_labels import MAX_LABEL_BYTES, NO_LABEL, read_labels
 from pocketgraph.datasets.class_scores import SHARES, apart, says_scores
@@ -23,6 +23,7 @@ from pocketgraph.graph.model_file_graph import is_litert_file
 from pocketgraph.graph.op_traits import SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime import Session
 
 ASSETS = ("assets", "assets.extra")
@@ -141,39 +142,42 @@ def labels_beside(model: str | os.PathLike[str], graph: Graph, scores: str, noti
     sizes = infer(graph).shape(canonical(scores)).dims
     if not sizes or sizes[-1] is None:
         return []
-    count = max(sizes[-1], 2)
-    return _in_file_beside(model, count, notify)
+    return _in_file_beside(model, {max(sizes[-1], 2)}, notify)
 
 
-def labels_beside_detector(model: str | os.PathLike[str], graph: Graph, notify: Notify) -> list[str]:
-    """As ``labels_of``, of a detector, whose boxes do not tell how many classes there are: of any length."""
+def labels_beside_detector(
+    model: str | os.PathLike[str], graph: Graph, counts: Collection[int], notify: Notify
+) -> list[str]:
+    """As ``labels_of``, of a detector that tells one of so many classes; of any number where it does not say."""
     about = metadata(graph.extra) if is_litert_file(graph) else None
-    return list(about.labels) if about is not None and about.labels else _in_file_beside(model, None, notify)
+    return list(about.labels) if about is not None and about.labels else _in_file_beside(model, counts, notify)
 
 
-def _in_file_beside(model: str | os.PathLike[str], count: int | None, notify: Notify) -> list[str]:
+def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], notify: Notify) -> list[str]:
     place = os.path.normpath(model)
     fitting: dict[str, list[str]] = {}
+    other: dict[str, int] = {}
     for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place) or "."):
         listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         for path in (os.path.join(folder, name) for name in listed if _LABEL_FILE.fullmatch(name)):
             names = _names_in(path) if os.path.isfile(path) else []  # a pipe may never end
-            if count is not None and len(names) == count + 1 and names[0] == NO_LABEL:  # a label map counts from 1
+            if len(names) - 1 in counts and len(names) not in counts and names[0] == NO_LABEL:  # which counts from 1
                 names = names[1:]
-            if names and count in (None, len(names)):
+            if names and (not counts or len(names) in counts):
                 fitting[path] = names
+            elif names:
+                other[path] = len(names)
         if fitting:
             break
     if len({tuple(names) for names in fitting.values()}) != 1:
+        if other and not fitting:
+            path, count = next(iter(other.items()))
+            wanted = " or ".join(map(str, sorted(counts)))
+            notify(f"'{path}' names {counted(count, 'class')}, not {wanted}, so it is not this model's and not taken")
         return []
     path, names = next(iter(fitting.items()))
-    why = (
-        ""
-        if count is None
-        else ", as it has a line for each"
-        if path.lower().endswith("txt")
-        else ", as many as scores"
-    )
+    why = ", as it has a line for each" if path.lower().endswith("txt") else ", as many as scores"
+    why = why if len(counts) == 1 else ""
     notify(f"'{path}' names the classes{why}; {option('labels')} takes another file")
     return names
 

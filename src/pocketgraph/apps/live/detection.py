@@ -19,8 +19,11 @@ from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, optio
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
+from pocketgraph.runtime.unsupported_help import heads_before
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
@@ -231,3 +234,24 @@ def sizes_in(graph: Graph) -> SizesOf:
         return None if inferred is None else inferred.shape(canonical(tensor)).dims
 
     return sizes
+
+
+def class_counts(graph: Graph) -> set[int]:
+    """How many classes a detector may tell apart, the scores from which its boxes are selected being with one for the
+    background or without; empty where nothing in the graph says it, as of one score a box."""
+    sizes = sizes_in(graph)
+    known: set[int | None] = set()
+    for node in graph:
+        if node.op not in ops_with("box_selection") or len(node.data_inputs) < 2:
+            continue
+        boxes = sizes(node.data_inputs[0]) or (None,)
+        of_scores = reachable(graph, [node_name(node.data_inputs[1])], data_only=True, missing_ok=True)
+        for name in heads_before(graph, node):
+            dims = sizes(name) if node_name(name) in of_scores else None
+            if dims is not None:
+                known.add(dims[-1] if len(dims) > 1 and dims[-1] not in boxes[:-1] else None)
+    found = recognised(graph, sizes=sizes) if not known else None
+    if found is not None and found.family.name == "ssd":
+        dims = sizes(found.tensors["scores"])
+        known.add(dims[-1] if dims else None)
+    return set() if None in known else {count for size in known if size for count in (size, size - 1) if count}

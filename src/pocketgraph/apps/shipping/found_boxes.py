@@ -13,7 +13,7 @@ from PIL import Image
 
 from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live.answers import Answer
-from pocketgraph.apps.live.detection import DetectionApp, recognised
+from pocketgraph.apps.live.detection import DetectionApp, class_counts, recognised
 from pocketgraph.apps.live.drawing import annotated
 from pocketgraph.apps.photo_figures import figure, picture_in_page
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL
@@ -71,7 +71,7 @@ def names_told(
     if labels is not None:
         return read_labels(labels)
     is_detector = bool(heads) or recognised(graph) is not None
-    return labels_beside_detector(model, graph, notify) if is_detector else []
+    return labels_beside_detector(model, graph, class_counts(graph), notify) if is_detector else []
 
 
 def found_boxes(

@@ -21,6 +21,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.random_answers import taken_out_note
 
 PLACES = 1024  # from which one picture says as much as many
 
@@ -55,6 +56,8 @@ def prepared(
     if not inputs:
         graph = _behind_decoders(graph, outputs, how, notify)
     graph, outputs = _before_selection(graph, outputs, notify)
+    if taken_out := taken_out_note(graph, outputs):
+        notify(taken_out)
     return _for_one_sample(with_sizes(graph, outputs, shapes), outputs, notify), outputs, how
 
 
@@ -164,9 +167,7 @@ def numbers_and_texts(graph: Graph, names: Sequence[str], *, in_order: bool) -> 
 
     def order(name: str) -> int:
         dtype = inferred.dtype(canonical(name))
-        node = graph.producer(name)
-        while node.op in ops_with("passes", "view") and node.data_inputs:
-            node = graph.producer(node.data_inputs[0])
+        node = graph.find_producer(name, ops_with("passes", "view")) or graph.producer(name)
         return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
 
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]

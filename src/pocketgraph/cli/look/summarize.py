@@ -185,6 +185,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     from pocketgraph.freezing.leftovers import changed_constants
     from pocketgraph.freezing.table_contents import lookups_without_filler
     from pocketgraph.freezing.tables import empty_tables
+    from pocketgraph.runtime.random_answers import random_nodes
 
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
@@ -223,7 +224,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     ]
     if loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
-    return [commands[0], commands[2]] if is_random(facts.graph, chosen) else commands
+    return [commands[0], commands[2]] if random_nodes(facts.graph, chosen) else commands
 
 
 def frozen_commands(path: str) -> list[str]:
@@ -286,33 +287,6 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
 
     has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
     return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
-
-
-def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
-    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to
-    verify."""
-    import numpy as np
-
-    from pocketgraph.graph import Node, const
-    from pocketgraph.graph.op_traits import ops_with
-    from pocketgraph.graph.order import reachable
-    from pocketgraph.passes.dropout_removal import without_dropout
-    from pocketgraph.passes.training_switches import training_switches
-
-    if graph.dangling():
-        return False
-    shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
-
-    def in_use(node: Node) -> Node:
-        if node.name in shares:
-            return const(node.name, np.float32(shares[node.name]))
-        if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
-            return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
-        return node
-
-    served = graph.map_nodes(in_use)
-    simplified, _ = without_dropout(served, only_noop=True)
-    return any(simplified[name].op in ops_with("random") for name in reachable(simplified, outputs))
 
 
 def bears_few_bits(graph: Graph) -> bool:

@@ -95,6 +95,7 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     """The application that the flags describe."""
     from pocketgraph.apps.label_image import without_names
     from pocketgraph.apps.live.application_choice import APPLICATIONS, application, chosen, misfit, shows_numbers
+    from pocketgraph.apps.live.detection import class_counts
     from pocketgraph.apps.picture_model import find_output
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
@@ -112,7 +113,7 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     if found in ("classify", "speech") and output is not None:
         given = labels_of(labels, model, graph, output, say)
     elif found == "detect" and not labels:
-        given = labels_beside_detector(model, graph, say)
+        given = labels_beside_detector(model, graph, class_counts(graph), say)
     else:
         given = read_labels(labels) if labels else []
     made: Application = application(graph, kind, given, **how)

@@ -34,6 +34,7 @@ from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better
 from pocketgraph.quantization.evaluation.text_models import with_texts
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
+from pocketgraph.runtime.random_answers import random_note
 
 DOUBTFUL = 0.9  # of the answers right: fewer, and pictures may be scaled otherwise than in training
 PATHS = (str, os.PathLike)
@@ -176,6 +177,7 @@ def evaluate_with_reading(
     data = data.take(limit) if limit else data
     reading.mention(data)
     found = judge_models(judged, data, known, progress or silent, pair)
+    found.notes += dict.fromkeys(filter(None, (random_note(model.graph, model.outputs) for model in graphs)))
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found

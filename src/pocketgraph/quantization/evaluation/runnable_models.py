@@ -24,7 +24,7 @@ from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.litert.writing.schema import IDENTIFIER
-from pocketgraph.passes.training_switches import training_switches
+from pocketgraph.passes.training_switches import values_in_use
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
     behind_audio_preprocessing,
@@ -153,11 +153,8 @@ class GraphModel:
         self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
         self.graph = graph
         fed = {canonical(name): value for name, value in (values or {}).items()}
-        self.switches = training_switches(graph, [*fed, *(inputs or ())])
-        self.values = {
-            canonical(name): np.asarray(value, graph[name].dtype("dtype").numpy)
-            for name, value in self.switches.items()
-        }
+        self.switches = values_in_use(graph, [*fed, *(inputs or ())])
+        self.values: dict[str, Any] = {canonical(name): value for name, value in self.switches.items()}
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         check_names(graph, outputs or (), is_fed=False)
         self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))

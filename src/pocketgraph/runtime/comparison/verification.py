@@ -28,6 +28,7 @@ from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
 
 IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
@@ -383,7 +384,8 @@ def _independence(first: ComparedModel, second: ComparedModel, name: str, feeds:
     }
     apart = {label for label in ours if same.input(label) not in theirs and label not in before}
     if apart:  # a shipped model has what tells training from use set for good
-        apart -= training_switches(first.graph).keys()
+        switches = training_switches(first.graph)
+        apart = {label for label in apart if node_name(label) not in switches}
     if apart:
         return f"does not depend on '{min(apart)}' in the second model"
     for label in feeds:
@@ -396,4 +398,5 @@ def _notes(graph: Graph, wanted: Sequence[str], feeds: Feeds) -> list[str]:
     read = {name: reached(graph, name, feeds) for name in wanted}
     found = [f"'{name}' depends on no input in either model" for name in wanted if feeds and not read[name]]
     unread = [label for label in feeds if not any(label in labels for labels in read.values())]
-    return found + [f"no output depends on the feed '{label}'" for label in unread]
+    found += [f"no output depends on the feed '{label}'" for label in unread]
+    return [*found, *filter(None, [random_note(graph, wanted)])]

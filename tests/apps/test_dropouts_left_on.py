@@ -1,0 +1,127 @@
+"""Dropout and other random numbers at every door: one rule for what decides them, and answers that are random are said
+to be."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command_line import call
+from pocketgraph.apps.model_comparison import verify
+from pocketgraph.apps.projects import make_project
+from pocketgraph.apps.shipping.preparation import numbers_and_texts
+from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.formats import save
+from pocketgraph.freezing import freeze
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization import evaluate
+from pocketgraph.runtime import Session
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(40, 4)).astype(np.float32)
+WEIGHTS = RNG.normal(size=(4, 3)).astype(np.float32)
+KEPT = "keep = Placeholder(dtype=float, shape=[])"
+FIXED = "keep = Const(float 0.5)"
+DROPOUT = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    {keep}
+    scaled = RealDiv(x, keep, T=float)
+    size = Shape(x, T=float)
+    noise = RandomUniform(size, dtype=float)
+    sum = Add(keep, noise, T=float)
+    mask = Floor(sum, T=float)
+    dropped = Mul(scaled, mask, T=float)
+    scores = MatMul(dropped, w, T=float)
+    shares = Softmax(scores, T=float)
+"""
+SCALED = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    keep = Placeholder(dtype=float, shape=[])
+    scaled = Mul(x, keep, T=float)
+    scores = MatMul(scaled, w, T=float)
+    shares = Softmax(scores, T=float)
+"""
+NOISY = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    size = Shape(x, T=float)
+    noise = RandomStandardNormal(size, dtype=float)
+    sum = Add(x, noise, T=float)
+    scores = MatMul(sum, w, T=float)
+    shares = Softmax(scores, T=float)
+"""
+
+
+def model(text: str) -> Graph:
+    return Graph([*parse(text), const("w", WEIGHTS)])
+
+
+@pytest.fixture
+def data(tmp_path: pathlib.Path) -> pathlib.Path:
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=(ROWS @ WEIGHTS).argmax(1))
+    return tmp_path / "data.npz"
+
+
+def test_an_open_share_is_as_outside_of_training_whatever_feeds_the_rest(data: pathlib.Path) -> None:
+    given = model(DROPOUT.format(keep=KEPT))
+    without = freeze(given, ["shares"], repair=True)
+    said: list[str] = []
+    assert verify(given, without, {"x": ROWS}, notify=said.append)
+    assert verify(given, without, data=data, notify=said.append)
+    assert said == ["'keep' is 1, as outside of training (feeds keep=0.5 would be as in training)"] * 2
+    said.clear()
+    assert not verify(given, without, {"x": ROWS}, feeds={"keep": 0.5}, notify=said.append)
+    assert verify(given, given, {"x": ROWS, "keep": np.float32(1)}, notify=said.append)
+    assert not said
+
+
+@pytest.mark.parametrize("command", ["verify", "evaluate", "ship"])
+def test_a_number_that_no_dropout_reads_is_asked_for_with_the_option(
+    command: str, data: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    path = tmp_path / "net.pb"
+    save(model(SCALED), path)
+    rest = {"verify": [path], "ship": ["-o", tmp_path / "out"]}.get(command, [])
+    assert call(command, path, *rest, "--data", data) == 2
+    error = capsys.readouterr().err
+    assert "no array for the input 'keep:0'; there is x; --feed keep=1 sets it to one number" in error
+    assert call(command, path, *rest, "--data", data, "--feed", "keep=1") == 0
+
+
+def test_evaluate_and_verify_say_that_answers_are_random(data: pathlib.Path) -> None:
+    dropping = model(DROPOUT.format(keep=FIXED))
+    (note,) = (note for note in evaluate(dropping, data).notes if "random" in note)
+    assert note == (
+        "the answers are random: training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout "
+        "out"
+    )
+    (noisy,) = (note for note in evaluate(model(NOISY), data).notes if "random" in note)
+    assert noisy == "the answers are random: 'noise' draws other numbers in each run"
+    assert noisy in verify(model(NOISY), model(NOISY), {"x": ROWS}).notes
+    for one in (model(DROPOUT.format(keep=KEPT)), freeze(dropping, ["shares"], repair=True)):
+        assert not any("random" in note for note in evaluate(one, data).notes)
+
+
+def test_ship_and_app_take_out_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    path, said = tmp_path / "net.pb", list[str]()
+    save(model(DROPOUT.format(keep=FIXED)), path)
+    taken_out = "training left a dropout on, which does not ship: 'noise'"
+    shipped = ship(path, tmp_path / "shipped", data, notify=said.append)
+    assert taken_out in said
+    assert taken_out in make_project("web", path, tmp_path / "page").notes
+    right = np.exp(ROWS @ WEIGHTS)
+    with Session(pathlib.Path(shipped.folder) / "frozen.pb") as session:
+        assert np.allclose(session.run("shares", {"x": ROWS}), right / right.sum(1, keepdims=True), atol=1e-5)
+
+
+def test_outputs_behind_a_circle_of_nodes_that_hand_on_are_put_in_order_without_end() -> None:
+    graph = parse("""
+        a = Identity(b, T=float)
+        b = Identity(a, T=float)
+        x = Placeholder(dtype=float, shape=[2])
+        y = Softmax(x, T=float)
+    """)
+    assert numbers_and_texts(graph, ["a", "y"], in_order=False)[0] == ["y", "a"]
