@@ -17,10 +17,11 @@ print(len(sys.modules) - before)
 """
 HELP = """
 import sys, numpy
+typed = sys.argv[1:]
 before = set(sys.modules)
 from pocketgraph.cli.main import main
 try:
-    main(["--help"])
+    main([*typed, "--help"])
 except SystemExit:
     pass
 heavy = {"google.protobuf", "rich", "PIL", "ai_edge_litert", "ml_dtypes", "pocketgraph.runtime", "pocketgraph.formats"}
@@ -28,16 +29,19 @@ print("heavy:", sorted(heavy & set(sys.modules)))
 """
 
 
-def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
+def python(code: str, *typed: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code, *typed], capture_output=True, encoding="utf-8", check=True
+    ).stdout
 
 
 def test_import_loads_few_modules() -> None:
     assert int(python(COUNT)) < 100
 
 
-def test_help_loads_nothing_heavy() -> None:
-    assert python(HELP).rstrip().endswith("heavy: []")
+@pytest.mark.parametrize("typed", [(), ("app",), ("ship",), ("quantize",), ("fit",)])
+def test_help_loads_nothing_heavy(typed: tuple[str, ...]) -> None:
+    assert python(HELP, *typed).rstrip().endswith("heavy: []")
 
 
 @pytest.mark.parametrize("name", NAMES)

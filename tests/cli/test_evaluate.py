@@ -526,6 +526,34 @@ def test_files_of_litert_have_their_sizes(tmp_path: pathlib.Path, capsys: Any) -
     assert "--input_shape is for graphs" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        ((2, 1, 0), "100.0% would be if the labels had another order: score 0 is of red, 2 is of blue, counted from 0"),
+        ((1, 2, 0), "another order: score 0 is of green, 1 is of red, 2 is of blue, counted from 0. --labels takes"),
+        ((0, 1, 2), ""),
+    ],
+)
+def test_labels_in_another_order_than_the_scores_are_named(
+    tmp_path: pathlib.Path, capsys: Any, order: tuple[int, ...], told: str
+) -> None:
+    """Folders are in the order of the alphabet, and a training may have had another."""
+    answers = linear(tmp_path / "net.pb", 3).argmax(axis=1)
+    names = np.array(["blue", "green", "red"])
+    np.savez(tmp_path / "data.npz", x=ROWS, labels=names[np.array(order)[answers]])
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    said = capsys.readouterr().err
+    assert (told in said and "train it longer" not in said) if told else "another order" not in said
+    meant = "\n".join(names[list(order)])
+    (tmp_path / "labels.txt").write_text(meant)
+    assert (
+        call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "--labels", tmp_path / "labels.txt") == 0
+    )
+    printed = capsys.readouterr()
+    assert "100.00%" in printed.out
+    assert "another order" not in printed.err
+
+
 @pytest.mark.parametrize(("right", "is_doubted"), [(4, True), (10, False)])
 def test_few_samples_that_guessing_would_get_right_as_often_are_doubted(
     tmp_path: pathlib.Path, capsys: Any, right: int, is_doubted: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shlex
 import shutil
@@ -275,3 +276,21 @@ def test_a_checkpoint_without_a_graph_is_told_where_one_goes(capsys: pytest.Capt
     _, line, _ = call(capsys, "identify", folder)
     assert "<" not in line  # a shell would read from a file of that name
     assert f"input_checkpoint={folder}, with the graph" in line
+
+
+@pytest.mark.skipif(os.name == "nt", reason="click looks the home up there")
+@pytest.mark.parametrize("flag", ["", "--in_graph="])
+def test_a_home_is_looked_up_behind_a_flag_too(
+    model: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flag: str,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.pb").write_bytes(model.read_bytes())
+    assert (
+        call(capsys, "transform_graph", f"{flag}~/mine.pb", "--out_graph=~/new.pb", "--transforms=remove_device")[0]
+        == 0
+    )
+    assert (tmp_path / "new.pb").exists()

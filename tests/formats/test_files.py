@@ -114,5 +114,7 @@ def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
         mapped(tmp_path)
     with pytest.raises(FormatError, match="no directory"):
         mapped(tmp_path / "nowhere" / "x.pb")
+    with pytest.raises(FormatError, match=r"that is an address, .* fetch it first"):
+        mapped("https://example.org/frozen_graph.pb")
     (tmp_path / "empty").write_bytes(b"")
     assert mapped(tmp_path / "empty") == b""

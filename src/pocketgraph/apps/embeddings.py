@@ -18,7 +18,7 @@ from pocketgraph.apps.retraining.photo_features import PhotoFeatures
 from pocketgraph.datasets import file_lists
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import no_folder, write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
@@ -67,7 +67,7 @@ def photos_in(folder: str) -> list[Example]:
         UsageError: there is no photo.
     """
     if not os.path.isdir(folder):
-        raise FormatError("there is no such folder", where=folder)
+        raise no_folder(folder)
     found = []
     names = [name for name in sorted(os.listdir(folder)) if not name.startswith(file_lists.HIDDEN)]
     inner = [(os.path.join(folder, name), label_of(name)) for name in names]

@@ -199,16 +199,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:
         _own_process()
     completes_words()
+    typed = sys.argv[1:] if arguments is None else arguments
+    is_expanded = arguments is None and os.name == "nt"  # by click, patterns too, as the shell there leaves them
     try:
-        code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
+        code = group.main(None if is_expanded else [*map(_at_home, typed)], "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except PocketgraphError as error:
         fail(str(error), error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
-        words = sys.argv[1:2] if arguments is None else list(arguments)[:1]
-        again = "; the same call made again goes on from here" if words and words[0] in RESUMED else ""
+        again = "; the same call made again goes on from here" if typed and typed[0] in RESUMED else ""
         fail(f"stopped{again}", 130)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
@@ -225,6 +226,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}", 1)
+
+
+def _at_home(word: str) -> str:
+    """A word of the call, with a leading ~ looked up also behind ``--data=``, where most shells leave it."""
+    flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    return flag + equals + os.path.expanduser(value) if value.startswith("~/") else word
 
 
 def _own_process() -> None:

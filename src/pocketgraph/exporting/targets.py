@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.errors import MissingExtraError, UsageError, did_you_mean, option
-from pocketgraph.exporting.model import Written
+
+if TYPE_CHECKING:
+    from pocketgraph.exporting.model import Written
 
 
 class Target(NamedTuple):

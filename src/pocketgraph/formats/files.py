@@ -74,13 +74,36 @@ def check_length(buffer: object, stop: int, where: str) -> None:
 
 
 def near(path: str) -> str:
-    """A hint that names files beside a missing one which have a similar name."""
+    """A hint where a file is missing: that an address is to be fetched, or files beside it with a similar name."""
+    if "://" in path:
+        return "that is an address, and files are read from this machine: fetch it first, then give the file"
     folder, name = os.path.split(path)
     try:
         beside = os.listdir(folder or ".")
     except OSError:
         return f"there is no directory '{folder}' either"
     return did_you_mean(name, beside)
+
+
+def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:
+    """The error of a file that cannot be opened, with a hint where it is missing.
+
+    Args:
+        what: what should be in it, for the message: ``the labels``.
+        place: its path.
+        error: what the operating system said.
+    """
+    name = os.fspath(place)
+    hint = near(name) if isinstance(error, FileNotFoundError) else ""
+    return FormatError(f"{what} cannot be read: {error.strerror or error}", where=name, hint=hint)
+
+
+def no_folder(place: PathLike) -> FormatError:
+    """The error of a folder that is not there, or is a file."""
+    name = os.fspath(place)
+    if os.path.exists(name):
+        return FormatError("this is a file, not a folder", where=name)
+    return FormatError("there is no such folder", where=name, hint=near(name))
 
 
 def reason(error: Exception) -> str:

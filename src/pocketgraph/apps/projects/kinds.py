@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pocketgraph.apps.projects.project import Project
 from pocketgraph.errors import UsageError, did_you_mean
-from pocketgraph.graph import Graph
+
+if TYPE_CHECKING:
+    from pocketgraph.apps.projects.project import Project
+    from pocketgraph.graph import Graph
 
 
 class ProjectKind(NamedTuple):

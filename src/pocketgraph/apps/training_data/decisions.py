@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pocketgraph.apps.training_data.photo_checks import Finding
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
-from pocketgraph.formats.files import reason, write_atomically
+from pocketgraph.formats.files import no_folder, reason, write_atomically
 from pocketgraph.part_files import part_name
 
 DECISIONS = ("keep", "drop", "relabel")
@@ -94,7 +94,7 @@ def apply_decisions(
     """
     source, target = os.fspath(folder), os.fspath(new)
     if not os.path.isdir(source):
-        raise FormatError("there is no such folder", where=source)
+        raise no_folder(source)
     if os.path.lexists(target):
         raise UsageError("this is there already", where=target, hint="name a new folder")
     if (os.path.realpath(target) + os.sep).startswith(os.path.realpath(source) + os.sep):

@@ -97,7 +97,7 @@ def command(
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
     _check_paths(model, in_graph, out_graph)
-    source, target, report = map(os.path.expanduser, (in_graph or model or "", out_graph, report))
+    source, target, report = in_graph or model or "", out_graph, report
     if report and not report.endswith((".html", ".json")):
         raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
     if view:
@@ -113,7 +113,7 @@ def command(
     if report:
         check_place(report)
     for path in rules:
-        load_file(os.path.expanduser(path))
+        load_file(path)
     _check_transforms(transforms, compat)
     with _failing_with(f"Loading graph '{in_graph or model}'"):
         graph = read_directory(source, names(outputs), notify=say)
@@ -240,7 +240,7 @@ def _checks(graph: Graph, wanted: bool, path: str | None, tolerance: float | Non
     from pocketgraph.inspect.rule_check import RuleCheck
     from pocketgraph.runtime.feeding.feed_files import read_feeds
 
-    return RuleCheck(None if path is None else read_feeds(os.path.expanduser(path), graph), tolerance)
+    return RuleCheck(None if path is None else read_feeds(path, graph), tolerance)
 
 
 def _write_report(path: str, recorder: Recorder, model: str, checks: RuleCheck | None, problem: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +32,7 @@ def command(name: str | None, rules: tuple[str, ...], as_json: bool) -> None:
     from pocketgraph.transforms.rule_files import load_file
 
     for path in rules:
-        load_file(os.path.expanduser(path))
+        load_file(path)
     if name is not None:
         for one in listed(name):
             page = page_of(tool.find(one.partition("(")[0]))

@@ -119,7 +119,7 @@ def takes_both_spellings(option: click.Option) -> None:
 
 
 def page_place(path: str, option: str = "--report") -> str:
-    """Where a page is to be written, with a leading ``~`` looked up.
+    """Where a page is to be written.
 
     Raises:
         UsageError: it does not end in .html.
@@ -127,7 +127,6 @@ def page_place(path: str, option: str = "--report") -> str:
     """
     from pocketgraph.formats.files import check_place
 
-    path = os.path.expanduser(path)
     if not path.endswith(".html"):
         raise UsageError(f"a {option[2:]} is an .html page, not '{path}'", where=option)
     check_place(path)

@@ -148,6 +148,7 @@ def judge_models(
             is_single = of_two is not None and not is_of_two
             told = _of_this_output(data, row, labels, models[0], is_single=is_single)
             classes, numbers = _wanted(told, labels, reference, verdicts)
+            verdicts[0].answers.names.update(zip(classes or (), told.classes, strict=False))
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
             verdict.times.append(float(row["seconds"][at]))

@@ -20,6 +20,9 @@ ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same
 VARIED = 0.8  # of the samples have one class at most, where answers that are always the same are wrong
 POOR = "If so, the model itself is poor on these samples, before any bits are saved: train it longer, or ship another"
 SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
+REORDERED = 0.9  # of the samples right if the labels had another order, from which that is what is wrong
+EACH_CLASS = 3  # samples of a class in the mean, from which an order of the classes is no accident
+MOST_NAMED = 10  # classes whose places an order is told of
 
 
 def way_in(data: Dataset) -> str:
@@ -44,12 +47,16 @@ class AnswerCounts:
         given: how often each class had the largest score.
         labels: how often each was the right one.
         kinds: how many samples the data have of each class, whatever it is called in the model.
+        pairs: how often which class was given where which one was right.
+        names: the data's name of each class that is right for some sample.
         way_in: what is easily wrong about how samples of this kind go in, as a question; empty where nothing is.
     """
 
     given: Counter[int] = field(default_factory=Counter)
     labels: Counter[int] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    names: dict[int, str] = field(default_factory=dict)
     way_in: str = ""
 
     @property
@@ -66,6 +73,7 @@ class AnswerCounts:
         self.given[int(answer.argmax())] += 1
         if label is not None:
             self.labels[label] += 1
+            self.pairs[int(answer.argmax()), label] += 1
 
     def doubt(self, model: str, accuracy: ClassAccuracy | None) -> str:
         """What speaks against the answers, in a sentence; empty where nothing does.
@@ -83,6 +91,8 @@ class AnswerCounts:
         is_enough = count >= FEWEST or bool(self.labels) or self.are_varied
         if is_enough and most >= ALL_ALIKE * count and is_varied:
             return f"{model} gives the same answer for {most} of {counted(count, 'sample')}: {remedy}"
+        if accuracy is not None and (order := self._other_order()):
+            return f"{model} is right in {accuracy.top1:.1%} of {counted(count, 'sample')}, and {order}"
         if accuracy is not None and _is_guesswork(accuracy):
             return (
                 f"{model} is right in {accuracy.top1:.1%} of {counted(count, 'sample')}, and guessing "
@@ -90,6 +100,26 @@ class AnswerCounts:
                 f"classes would be in {1 / accuracy.width:.1%}: {remedy}"
             )
         return ""
+
+    def _other_order(self) -> str:
+        """In which order of the labels nearly all answers would be right, and how to say it; empty where in none."""
+        meant: dict[int, int] = {}
+        for (given, label), _ in reversed(self.pairs.most_common()):
+            meant[given] = label
+        count = self.given.total()
+        right = sum(self.pairs[pair] for pair in meant.items())
+        is_order = len(meant) > 1 and sorted(meant) == sorted(meant.values())
+        moved = [place for place in sorted(meant) if meant[place] != place]
+        if not (is_order and moved and right >= REORDERED * count and count >= EACH_CLASS * len(meant)):
+            return ""
+        listed = ", ".join(
+            f"{place} is of {self.names.get(meant[place], meant[place])}" for place in moved[:MOST_NAMED]
+        )
+        return (
+            f"{right / count:.1%} would be if the labels had another order: score {listed}"
+            f"{', …' if len(moved) > MOST_NAMED else ''}, counted from 0. {option('labels')} takes a file of the names "
+            "in the order of the scores, one a line"
+        )
 
 
 def _is_guesswork(accuracy: ClassAccuracy) -> bool:
