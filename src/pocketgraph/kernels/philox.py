@@ -61,6 +61,15 @@ class Philox:
             return list(_doubles(blocks.reshape(-1, 2)).reshape(runs, each * size)[:, :count])
         return list(_floats(blocks.reshape(runs, each * size)[:, :count]))
 
+    def uniform_pairs(self, offsets: Array) -> Array:
+        """(n, 2) doubles in [0, 1) of the blocks this far (n,) from this one."""
+        return _doubles(self._blocks(offsets).reshape(-1, 2)).reshape(-1, 2)
+
+    def normal_pairs(self, offsets: Array) -> Array:
+        """(n, 2) normally distributed doubles of the blocks this far (n,) from this one."""
+        pairs = self.uniform_pairs(offsets)
+        return _box_muller(pairs[:, 0], pairs[:, 1])
+
     def _blocks(self, offsets: Array) -> Array:
         """uint32 (n, 4): the blocks this far (n,) from this one."""
         low, high = self.counter & (2**64 - 1), self.counter >> 64

@@ -121,13 +121,3 @@ def test_a_generator_needs_a_state_and_an_algorithm() -> None:
     held.assign(np.zeros(3, np.int64))
     with pytest.raises(RunError, match="algorithm"):
         evaluate(node, [held, np.array(2), np.array([2])])
-
-
-def test_binomial_draws_have_their_mean() -> None:
-    held = Variable("state", DType.named("int64"), resource=True)
-    held.assign(np.array([1, 2, 3], np.int64))
-    node = Node("draw", "StatefulRandomBinomial", (), {"dtype": DType.named("float")})
-    shape = np.array([4000, 2])
-    drawn = evaluate(node, [held, np.array(1), shape, np.float32([10, 40]), np.float32([0.5, 0.1])])[0]
-    assert drawn.dtype == np.float32
-    np.testing.assert_allclose(drawn.mean(axis=0), [5, 4], atol=0.2)

@@ -1,11 +1,11 @@
 """Random tensors drawn from a generator that a variable holds (tf.random.Generator), and from a range of its own.
 
-The variable is int64 (3,): a counter of 128 bits and a key of 64, from which Philox draws. The numbers are TensorFlow's
-own, but those of binomial draws.
+The variable is int64 (3,): a counter of 128 bits and a key of 64, from which Philox draws TensorFlow's own numbers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +14,9 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
-from pocketgraph.kernels.arrays import Array, integer, sizes_of, widened
+from pocketgraph.kernels.arrays import Array, integer, sizes_of
 from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.random.rejection_sampling import binomial, each_drawn, sizes_ending
 from pocketgraph.kernels.random.sampling import bounds
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable
@@ -85,13 +86,12 @@ def rng_read_and_skip(resource: Variable, alg: Array, delta: Array) -> Array:
 def stateful_random_binomial(
     resource: Variable, algorithm: Array, shape: Array, counts: Array, probs: Array, *, dtype: DType = INT64
 ) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
-    sizes, count = sizes_of(shape)
-    generator = _taken(resource, integer(algorithm), count * RESERVED)
-    source = np.random.default_rng([generator.key, generator.counter % WORD, generator.counter >> 64])
-    trials = np.floor(widened(counts).astype(np.float64)).astype(np.int64)
-    drawn = source.binomial(trials, widened(probs).astype(np.float64), size=sizes)
-    return np.asarray(drawn).astype(dtype.numpy)
+    """Binomial numbers; ``shape`` ends with what ``counts`` and ``probs`` broadcast to."""
+    sizes = sizes_ending(shape, counts, probs)
+    sets = math.prod(np.broadcast_shapes(counts.shape, probs.shape))
+    each = math.prod(sizes) // max(1, sets)
+    generator = _taken(resource, integer(algorithm), sets * 2 * 100 * (each + 3) // 4 * RESERVED)
+    return each_drawn(lambda n, p: binomial(generator, n, p), sizes, (counts, probs), dtype.numpy)
 
 
 @kernel("NonDeterministicInts")

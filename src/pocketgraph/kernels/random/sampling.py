@@ -18,6 +18,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
 from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.random.rejection_sampling import each_drawn, gamma, poisson
 from pocketgraph.kernels.registry import Context, kernel
 
 MASK = 2**64 - 1
@@ -176,26 +177,21 @@ def chosen_classes(logits: Array, count: int, draw: Callable[[int, int], Array],
 
 @kernel("RandomGamma")
 def random_gamma(shape: Array, alpha: Array, *, context: Context, seed: int = 0, seed2: int = 0) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    """Gamma numbers of rate 1, ``shape`` of them for each shape parameter ``alpha``."""
     sizes = reserve((*ints(shape), *alpha.shape), np.float64)
-    source = _numpy_generator(context, seed, seed2)
-    return source.standard_gamma(widened(alpha).astype(np.float64), size=sizes).astype(alpha.dtype)
+    generator = drawing(context, seed, seed2, math.prod(sizes) * RESERVED)
+    return each_drawn(lambda a: gamma(generator, a), sizes, (alpha,), alpha.dtype)
 
 
 @kernel("RandomPoisson", "RandomPoissonV2")
 def random_poisson(
     shape: Array, rate: Array, *, context: Context, seed: int = 0, seed2: int = 0, dtype: DType = INT64
 ) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    """Poisson numbers, ``shape`` of them for each mean ``rate``."""
     sizes = reserve((*ints(shape), *rate.shape), np.float64)
-    source = _numpy_generator(context, seed, seed2)
-    kind = dtype.numpy if "dtype" in context.node.attrs else rate.dtype
-    return source.poisson(widened(rate).astype(np.float64), size=sizes).astype(kind)
-
-
-def _numpy_generator(context: Context, seed: int, seed2: int) -> np.random.Generator:
-    generator = drawing(context, seed, seed2, 1)
-    return np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
+    generator = drawing(context, seed, seed2, math.prod(sizes) * RESERVED)
+    kind = dtype if "dtype" in context.node.attrs else DType.of_numpy(rate.dtype)
+    return each_drawn(lambda means: poisson(generator, means, kind), sizes, (rate,), kind.numpy)
 
 
 def stateless(seed: Array) -> Philox:

@@ -1,7 +1,6 @@
 """Random tensors of stateless ops: drawn from a seed, or from an explicit key and counter.
 
-The numbers are TensorFlow's own (Philox) where the op draws one word after the other; gamma, Poisson and binomial
-draws have the right distribution only. ThreeFry is not computed by TensorFlow's CPU kernels either.
+The numbers are TensorFlow's own (Philox). ThreeFry is not computed by TensorFlow's CPU kernels either.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
-from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
+from pocketgraph.kernels.arrays import Array, integer, ints, sizes_of
 from pocketgraph.kernels.philox import Philox
+from pocketgraph.kernels.random.rejection_sampling import binomial, each_drawn, gamma, poisson, sizes_ending
 from pocketgraph.kernels.random.sampling import bounds, chosen_classes, shuffled, stateless
 from pocketgraph.kernels.registry import kernel
 
@@ -93,42 +93,24 @@ def stateless_multinomial(logits: Array, num_samples: Array, seed: Array, *, out
     return chosen_classes(logits, integer(num_samples), draw, output_dtype)
 
 
-def _source(generator: Philox) -> np.random.Generator:
-    return np.random.default_rng([generator.key, generator.counter % WORD, generator.counter >> 64])
-
-
-def _ending(shape: Array, *parameters: Array) -> tuple[int, ...]:
-    """``shape``, once it is sure that the parameters broadcast to it."""
-    sizes = reserve(ints(shape), np.float64)
-    for parameter in parameters:
-        axes = zip(parameter.shape[::-1], sizes[::-1], strict=False)
-        if parameter.ndim > len(sizes) or any(p not in (1, s) for p, s in axes):
-            raise RunError(f"shapes that do not fit: {list(parameter.shape)} and {list(sizes)}")
-    return sizes
-
-
-def _doubled(value: Array) -> Array:
-    return widened(value).astype(np.float64)
-
-
 @kernel("StatelessRandomGammaV2", "StatelessRandomGammaV3")
 def stateless_random_gamma(shape: Array, *source_and_alpha: Array) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
+    """Gamma numbers of rate 1; ``shape`` ends with that of the last input, alpha."""
     *source, alpha = source_and_alpha
-    sizes = _ending(shape, alpha)
-    return _source(_of(source)).standard_gamma(_doubled(alpha), size=sizes).astype(alpha.dtype)
+    generator = _of(source)
+    return each_drawn(lambda a: gamma(generator, a), sizes_ending(shape, alpha), (alpha,), alpha.dtype)
 
 
 @kernel("StatelessRandomPoisson")
 def stateless_random_poisson(shape: Array, seed: Array, lam: Array, *, dtype: DType) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
-    sizes = _ending(shape, lam)
-    return np.asarray(_source(stateless(seed)).poisson(_doubled(lam), size=sizes)).astype(dtype.numpy)
+    """Poisson numbers; ``shape`` ends with that of the means, ``lam``."""
+    generator = stateless(seed)
+    return each_drawn(lambda rate: poisson(generator, rate, dtype), sizes_ending(shape, lam), (lam,), dtype.numpy)
 
 
 @kernel("StatelessRandomBinomial")
 def stateless_random_binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: DType = INT64) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
-    sizes = _ending(shape, counts, probs)
-    trials = np.floor(_doubled(counts)).astype(np.int64)
-    return np.asarray(_source(stateless(seed)).binomial(trials, _doubled(probs), size=sizes)).astype(dtype.numpy)
+    """Binomial numbers; ``shape`` ends with what ``counts`` and ``probs`` broadcast to."""
+    generator = stateless(seed)
+    sizes = sizes_ending(shape, counts, probs)
+    return each_drawn(lambda n, p: binomial(generator, n, p), sizes, (counts, probs), dtype.numpy)
