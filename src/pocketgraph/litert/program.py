@@ -62,6 +62,12 @@ class Value:
         """How many elements."""
         return math.prod(self.shape)
 
+    @property
+    def content(self) -> Constant:
+        """The elements of what is known to be a constant."""
+        assert self.constant is not None
+        return self.constant
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
 
@@ -120,6 +126,11 @@ class Operation:
         self.may_code = may_code
         self.whole = whole
         self.convolution = convolution
+
+    @property
+    def operands(self) -> list[Value]:
+        """The inputs, for readers of those that are not optional."""
+        return self.inputs  # type: ignore[return-value]
 
     def replace(self, **changes: Any) -> Operation:
         """A copy with other ``changes``, by the attributes' names; what it shares with this one are its lists."""

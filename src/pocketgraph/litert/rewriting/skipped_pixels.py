@@ -83,8 +83,7 @@ class _Strides:
                 return -_moved(value, steps)
             each = weights.size if producer.code == "DEPTHWISE_CONV_2D" else weights.size // value.shape[3]
             each = each // value.shape[3] if producer.code == "DEPTHWISE_CONV_2D" else each
-            source = producer.inputs[0]
-            assert source is not None
+            source = producer.operands[0]
             padded = source.size if _padding(producer, steps) is not None else 0
             return int(value.size * each * (1 - kept)) - padded * MOVED_NUMBER
         operands = [operand for operand in producer.inputs if operand is not None and not _is_spread(operand)]
@@ -121,8 +120,7 @@ class _Strides:
         pairs = _padding(convolution, steps)
         strides = _strides_after(convolution, steps)
         if pairs is not None:
-            source = convolution.inputs[0]
-            assert source is not None
+            source = convolution.operands[0]
             padding = zeros_around(source, pairs, source.name, convolution.nodes)
             (padded,) = padding.outputs
             self.insert(padding, convolution)
@@ -232,9 +230,7 @@ def _padding(convolution: Operation, steps: Steps) -> list[tuple[int, int]] | No
     """The borders (before, after) that must be added by an operation of its own once the strides are longer."""
     if convolution.options["padding"] == "VALID":
         return None
-    source, weights = convolution.inputs[:2]
-    assert source is not None
-    assert weights is not None
+    source, weights = convolution.operands[:2]
     old = same_borders(source, weights, convolution)
     strides = _strides_after(convolution, steps)
     longer = Operation(
