@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,15 @@ class Value:
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
+
+
+def sliding(
+    padding: str = "VALID", strides: Sequence[int] = (1, 1), dilations: Sequence[int] = (1, 1), **others: Any
+) -> dict[str, Any]:
+    """The options of a convolution whose windows slide like this, without an activation where ``others`` name none."""
+    (down, right), (below, beside) = strides, dilations
+    steps = {"stride_h": down, "stride_w": right, "dilation_h": below, "dilation_w": beside}
+    return {"padding": padding, **steps, "activation": "", **others}
 
 
 class ComputedConvolution(Record):

@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
-from pocketgraph.litert.program import Operation, Program, Value, reshaped
+from pocketgraph.litert.program import Operation, Program, Value, reshaped, sliding
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders, zeros_around
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
@@ -184,12 +184,7 @@ def _by_weights_of_one(pool: Operation) -> None:
     for name, content in (("ones", np.ones((1, 1, 1, depth), np.float32)), ("zeros", np.zeros(depth, np.float32))):
         constant = Constant.of(content)
         pool.inputs.append(Value(f"{pool.outputs[0].name}/{name}", FLOAT, constant.shape, constant))
-    steps = _steps(pool)
-    pool.code = "DEPTHWISE_CONV_2D"
-    pool.options = {
-        "padding": "VALID", "stride_h": steps[0], "stride_w": steps[1], "multiplier": 1, "dilation_h": 1,
-        "dilation_w": 1, "activation": "",
-    }  # fmt: skip
+    pool.code, pool.options = "DEPTHWISE_CONV_2D", sliding(strides=_steps(pool), multiplier=1)
 
 
 def _is_idle(operation: Operation) -> bool:
