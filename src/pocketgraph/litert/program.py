@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,23 @@ class Value:
         """How many elements."""
         return math.prod(self.shape)
 
+    @property
+    def content(self) -> Constant:
+        """The elements of what is known to be a constant."""
+        assert self.constant is not None
+        return self.constant
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
+
+
+def sliding(
+    padding: str = "VALID", strides: Sequence[int] = (1, 1), dilations: Sequence[int] = (1, 1), **others: Any
+) -> dict[str, Any]:
+    """The options of a convolution whose windows slide like this, without an activation where ``others`` name none."""
+    (down, right), (below, beside) = strides, dilations
+    steps = {"stride_h": down, "stride_w": right, "dilation_h": below, "dilation_w": beside}
+    return {"padding": padding, **steps, "activation": "", **others}
 
 
 class ComputedConvolution(Record):
@@ -120,6 +135,11 @@ class Operation:
         self.may_code = may_code
         self.whole = whole
         self.convolution = convolution
+
+    @property
+    def operands(self) -> list[Value]:
+        """The inputs, for readers of those that are not optional."""
+        return self.inputs  # type: ignore[return-value]
 
     def replace(self, **changes: Any) -> Operation:
         """A copy with other ``changes``, by the attributes' names; what it shares with this one are its lists."""

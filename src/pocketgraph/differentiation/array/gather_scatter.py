@@ -11,10 +11,7 @@ from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import INT32
 
-
-@gradient("Gather")
-def gather(op: NodeGradient) -> str:
-    return summed_rows(op, op.grad, op.inputs[1], op.shape_of_input(0))
+gradient("Gather")(lambda op: summed_rows(op, op.grad, op.inputs[1], op.shape_of_input(0)))
 
 
 def summed_rows(op: NodeGradient, rows: str, indices: str, shape: str) -> str:
@@ -76,9 +73,7 @@ def gather_points(op: NodeGradient) -> str:
     return op.add("ScatterNd", op.inputs[1], op.grad, op.cast(op.shape_of_input(0), op.builder.dtype(op.inputs[1])))
 
 
-@gradient("ScatterNd")
-def scatter_points(op: NodeGradient) -> list[str | None]:
-    return [None, op.add("GatherNd", op.grad, op.inputs[0])]
+gradient("ScatterNd")(lambda op: [None, op.add("GatherNd", op.grad, op.inputs[0])])
 
 
 @gradient("TensorScatterAdd", "TensorScatterUpdate", "TensorScatterSub")

@@ -13,14 +13,8 @@ from pocketgraph.graph.dtype import INT32
 Many = Sequence[str | None]
 
 
-@gradient("ConcatV2")
-def concat(op: NodeGradient) -> Many:
-    return [*_parts(op, op.inputs[:-1], len(op.inputs) - 1), None]
-
-
-@gradient("Concat")
-def old_concat(op: NodeGradient) -> Many:
-    return [None, *_parts(op, op.inputs[1:], 0)]
+gradient("ConcatV2")(lambda op: [*_parts(op, op.inputs[:-1], len(op.inputs) - 1), None])
+gradient("Concat")(lambda op: [None, *_parts(op, op.inputs[1:], 0)])
 
 
 def _parts(op: NodeGradient, values: Sequence[str], axis_input: int) -> list[str]:
@@ -45,19 +39,9 @@ def pack(op: NodeGradient) -> Many:
     return [parts if port == 0 else f"{parts}:{port}" for port in range(len(op.inputs))]
 
 
-@gradient("Unpack")
-def unpack(op: NodeGradient) -> str:
-    return op.add("Pack", _all(op), axis=op.attr("axis"))
-
-
-@gradient("Split")
-def split(op: NodeGradient) -> Many:
-    return None, op.add("ConcatV2", _all(op), op.inputs[0])
-
-
-@gradient("SplitV")
-def split_by_sizes(op: NodeGradient) -> str:
-    return op.add("ConcatV2", _all(op), op.inputs[2])
+gradient("Unpack")(lambda op: op.add("Pack", _all(op), axis=op.attr("axis")))
+gradient("Split")(lambda op: (None, op.add("ConcatV2", _all(op), op.inputs[0])))
+gradient("SplitV")(lambda op: op.add("ConcatV2", _all(op), op.inputs[2]))
 
 
 def _all(op: NodeGradient) -> list[str]:

@@ -25,9 +25,7 @@ def moved_back(op: NodeGradient) -> str:
     return op.add(COUNTERPARTS[op.node.op], op.grad, *op.inputs[1:], **layout)
 
 
-@gradient("Reshape", "ExpandDims", "Squeeze")
-def reshape(op: NodeGradient) -> str:
-    return op.add("Reshape", op.grad, op.shape_of_input(0))
+gradient("Reshape", "ExpandDims", "Squeeze")(lambda op: op.add("Reshape", op.grad, op.shape_of_input(0)))
 
 
 @gradient("Transpose")
@@ -37,9 +35,7 @@ def transpose(op: NodeGradient) -> str:
     return op.add("Transpose", op.grad, back)
 
 
-@gradient("Roll")
-def roll(op: NodeGradient) -> str:
-    return op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2])
+gradient("Roll")(lambda op: op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2]))
 
 
 @gradient("Slice")
@@ -123,9 +119,7 @@ def _rest(op: NodeGradient, part: str) -> str:
     return op.add("Sub", op.add("Sum", op.grad, every[0]), op.add("Sum", part, every[1]))
 
 
-@gradient("MatrixDiagPart")
-def diagonal_of_matrix(op: NodeGradient) -> str:
-    return op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad)
+gradient("MatrixDiagPart")(lambda op: op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad))
 
 
 @gradient("MatrixSetDiag")

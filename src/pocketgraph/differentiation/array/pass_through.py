@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
@@ -29,9 +27,7 @@ def passed(op: NodeGradient) -> str:
     return op.grad
 
 
-@gradient("IdentityN")
-def several_passed(op: NodeGradient) -> Sequence[str | None]:
-    return op.grads
+gradient("IdentityN")(lambda op: op.grads)
 
 
 @gradient("PreventGradient")

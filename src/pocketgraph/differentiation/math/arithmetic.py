@@ -15,14 +15,8 @@ not_differentiable(
 )  # fmt: skip
 
 
-@gradient("Add", "AddV2")
-def total(op: NodeGradient) -> Pair:
-    return op.unbroadcast(op.grad, op.grad)
-
-
-@gradient("Sub")
-def difference(op: NodeGradient) -> Pair:
-    return op.unbroadcast(op.grad, op.add("Neg", op.grad))
+gradient("Add", "AddV2")(lambda op: op.unbroadcast(op.grad, op.grad))
+gradient("Sub")(lambda op: op.unbroadcast(op.grad, op.add("Neg", op.grad)))
 
 
 @gradient("Mul")
@@ -147,6 +141,4 @@ def clip(op: NodeGradient) -> Pair:
     return inside, *limits
 
 
-@gradient("AddN", "AccumulateNV2")
-def sum_of_many(op: NodeGradient) -> Pair:
-    return [op.grad] * len(op.inputs)
+gradient("AddN", "AccumulateNV2")(lambda op: [op.grad] * len(op.inputs))

@@ -17,19 +17,9 @@ def of_parts(op: NodeGradient) -> Sequence[str | None]:
     return op.unbroadcast(op.add("Real", op.grad, Tout=real), op.add("Imag", op.grad, Tout=real))
 
 
-@gradient("Real")
-def real_part(op: NodeGradient) -> str:
-    return _complex(op, op.grad, op.zeros(op.grad))
-
-
-@gradient("Imag")
-def imaginary_part(op: NodeGradient) -> str:
-    return _complex(op, op.zeros(op.grad), op.grad)
-
-
-@gradient("Conj")
-def conjugate(op: NodeGradient) -> str:
-    return op.conj(op.grad)
+gradient("Real")(lambda op: _complex(op, op.grad, op.zeros(op.grad)))
+gradient("Imag")(lambda op: _complex(op, op.zeros(op.grad), op.grad))
+gradient("Conj")(lambda op: op.conj(op.grad))
 
 
 @gradient("ComplexAbs")

@@ -46,24 +46,10 @@ INVERSE_DERIVATIVES: dict[str, Callable[[NodeGradient], str]] = {
 """One divided by the derivative."""
 
 
-@gradient(*DERIVATIVES)
-def by_derivative(op: NodeGradient) -> str:
-    return op.mul(op.grad, DERIVATIVES[op.node.op](op))
-
-
-@gradient(*INVERSE_DERIVATIVES)
-def by_inverse_derivative(op: NodeGradient) -> str:
-    return op.add("RealDiv", op.grad, INVERSE_DERIVATIVES[op.node.op](op))
-
-
-@gradient("Neg")
-def negated(op: NodeGradient) -> str:
-    return op.add("Neg", op.grad)
-
-
-@gradient("Acos")
-def inverse_cosine(op: NodeGradient) -> str:
-    return op.add("Neg", op.add("RealDiv", op.grad, _cathetus(op)))
+gradient(*DERIVATIVES)(lambda op: op.mul(op.grad, DERIVATIVES[op.node.op](op)))
+gradient(*INVERSE_DERIVATIVES)(lambda op: op.add("RealDiv", op.grad, INVERSE_DERIVATIVES[op.node.op](op)))
+gradient("Neg")(lambda op: op.add("Neg", op.grad))
+gradient("Acos")(lambda op: op.add("Neg", op.add("RealDiv", op.grad, _cathetus(op))))
 
 
 @gradient("Reciprocal", "Inv", "Sqrt", "Rsqrt", "Tanh", "Sigmoid")

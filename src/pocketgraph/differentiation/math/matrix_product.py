@@ -8,20 +8,9 @@ from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 
-
-@gradient("MatMul")
-def matmul(op: NodeGradient) -> tuple[str, str]:
-    return _factors(op, "MatMul", ("transpose_a", "transpose_b"))
-
-
-@gradient("BatchMatMul")
-def batch_matmul(op: NodeGradient) -> tuple[str, str]:
-    return _factors(op, "BatchMatMul", ("adj_x", "adj_y"))
-
-
-@gradient("BatchMatMulV2")
-def broadcasting_batch_matmul(op: NodeGradient) -> Sequence[str]:
-    return _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y")))
+gradient("MatMul")(lambda op: _factors(op, "MatMul", ("transpose_a", "transpose_b")))
+gradient("BatchMatMul")(lambda op: _factors(op, "BatchMatMul", ("adj_x", "adj_y")))
+gradient("BatchMatMulV2")(lambda op: _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y"))))
 
 
 def _summed_over_batches(op: NodeGradient, by_each: tuple[str, str]) -> Sequence[str]:

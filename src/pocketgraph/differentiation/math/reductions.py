@@ -35,9 +35,7 @@ def spread(op: NodeGradient, ref: str) -> str:
     return op.add("BroadcastTo", ref, op.shape_of_input(0))
 
 
-@gradient("Sum")
-def total(op: NodeGradient) -> str:
-    return spread(op, op.grad)
+gradient("Sum")(lambda op: spread(op, op.grad))
 
 
 @gradient("Mean")
@@ -94,9 +92,7 @@ def norm(op: NodeGradient) -> str:
     return op.mul(direction, spread(op, op.grad))
 
 
-@gradient("L2Loss")
-def half_of_squares(op: NodeGradient) -> str:
-    return op.mul(op.inputs[0], op.grad)
+gradient("L2Loss")(lambda op: op.mul(op.inputs[0], op.grad))
 
 
 @gradient("Cumsum")

@@ -13,9 +13,7 @@ def rows(op: NodeGradient, index: int) -> str:
     )
 
 
-@gradient("SegmentSum")
-def segment_sum(op: NodeGradient) -> str:
-    return op.add("GatherV2", op.grad, op.inputs[1], op.const(0))
+gradient("SegmentSum")(lambda op: op.add("GatherV2", op.grad, op.inputs[1], op.const(0)))
 
 
 @gradient("SegmentMean")

@@ -5,25 +5,10 @@ from __future__ import annotations
 from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 
-
-@gradient("Relu", "Relu6", "Elu", "Selu")
-def by_its_result(op: NodeGradient) -> str:
-    return op.add(f"{op.node.op}Grad", op.grad, op.output())
-
-
-@gradient("LeakyRelu")
-def leaky_relu(op: NodeGradient) -> str:
-    return op.add("LeakyReluGrad", op.grad, op.inputs[0], **op.attrs("alpha"))
-
-
-@gradient("Softplus", "Softsign")
-def by_its_input(op: NodeGradient) -> str:
-    return op.add(f"{op.node.op}Grad", op.grad, op.inputs[0])
-
-
-@gradient("ReluGrad", "Relu6Grad")
-def relu_grad(op: NodeGradient) -> tuple[str, str]:
-    return op.add(op.node.op, op.grad, op.inputs[1]), op.zeros(op.inputs[1])
+gradient("Relu", "Relu6", "Elu", "Selu")(lambda op: op.add(f"{op.node.op}Grad", op.grad, op.output()))
+gradient("LeakyRelu")(lambda op: op.add("LeakyReluGrad", op.grad, op.inputs[0], **op.attrs("alpha")))
+gradient("Softplus", "Softsign")(lambda op: op.add(f"{op.node.op}Grad", op.grad, op.inputs[0]))
+gradient("ReluGrad", "Relu6Grad")(lambda op: (op.add(op.node.op, op.grad, op.inputs[1]), op.zeros(op.inputs[1])))
 
 
 @gradient("LeakyReluGrad")
@@ -56,6 +41,4 @@ def fake_quantization_by_tensors(op: NodeGradient) -> tuple[str, str, str]:
     return found, f"{found}:1", f"{found}:2"
 
 
-@gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
-def quantized_and_back(op: NodeGradient) -> str:
-    return op.grad
+gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")(lambda op: op.grad)

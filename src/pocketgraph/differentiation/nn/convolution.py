@@ -63,6 +63,4 @@ def dilation(op: NodeGradient) -> Pair:
     )
 
 
-@gradient("BiasAdd", "BiasAddV1")
-def bias(op: NodeGradient) -> Pair:
-    return op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))
+gradient("BiasAdd", "BiasAddV1")(lambda op: (op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))))

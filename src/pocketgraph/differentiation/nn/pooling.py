@@ -31,6 +31,4 @@ def average_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*WINDOW))
 
 
-@gradient("AvgPoolGrad")
-def average_pool_grad(op: NodeGradient) -> tuple[None, str]:
-    return None, op.add("AvgPool", op.grad, **op.attrs(*WINDOW))
+gradient("AvgPoolGrad")(lambda op: (None, op.add("AvgPool", op.grad, **op.attrs(*WINDOW))))

@@ -35,9 +35,7 @@ def set_item(op: NodeGradient) -> Sequence[str | None]:
     return rest, None, op.add("TensorListGetItem", op.grad, index, shape, element_dtype=op.attr("element_dtype"))
 
 
-@gradient("TensorListStack")
-def stack(op: NodeGradient) -> Sequence[str | None]:
-    return op.add("TensorListFromTensor", op.grad, _sizes(op, op.inputs[0])), None
+gradient("TensorListStack")(lambda op: (op.add("TensorListFromTensor", op.grad, _sizes(op, op.inputs[0])), None))
 
 
 @gradient("TensorListFromTensor")
@@ -53,6 +51,4 @@ def push_back(op: NodeGradient) -> Sequence[str | None]:
     return popped, f"{popped}:1"
 
 
-@gradient("TensorListPopBack")
-def pop_back(op: NodeGradient) -> Sequence[str | None]:
-    return op.add("TensorListPushBack", op.grad_of(0), op.grad_of(1)), None
+gradient("TensorListPopBack")(lambda op: (op.add("TensorListPushBack", op.grad_of(0), op.grad_of(1)), None))

@@ -12,9 +12,7 @@ not_differentiable(
 )  # fmt: skip
 
 
-@gradient("ReadVariableOp")
-def read(op: NodeGradient) -> str:
-    return op.grad
+gradient("ReadVariableOp")(lambda op: op.grad)
 
 
 @gradient("ResourceGather")

@@ -61,8 +61,7 @@ class Storage:
         self._of[value] = made
 
     def _alias(self, operation: Operation, lasts: dict[Value, int]) -> None:
-        source, result = operation.inputs[0], operation.outputs[0]
-        assert source is not None
+        source, result = operation.operands[0], operation.outputs[0]
         if source in self._of:
             self._of[result] = self._of[source]
             self._of[source].last = max(self._of[source].last, lasts.get(result, 0))

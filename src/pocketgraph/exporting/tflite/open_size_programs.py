@@ -189,12 +189,10 @@ def _equal(a: Value, b: Value) -> bool:
 
 def _repeated(a: Value, b: Value) -> Value | None:
     """The constant of size 1 where both repeat it along the one axis that they differ in, as states of zeros do."""
-    assert a.constant is not None
-    assert b.constant is not None
     axes = [axis for axis, (x, y) in enumerate(zip(a.shape, b.shape, strict=False)) if x != y]
     if len(a.shape) != len(b.shape) or len(axes) != 1 or a.dtype is not b.dtype:
         return None
-    first, other = a.constant.numpy(), b.constant.numpy()
+    first, other = a.content.numpy(), b.content.numpy()
     one = first.take([0], axes[0])
     if not ((first == one).all() and (other == one).all()):
         return None
@@ -216,17 +214,14 @@ def _to_the_end(one: Operation, two: Operation) -> Value | None:
     merged = np.where(first == other, first, first_open)
     if not np.array_equal(merged, np.where(first == other, first, other_open)) or (merged[first != other] != -1).any():
         return None
-    value = one.inputs[2]
-    assert value is not None
+    value = one.operands[2]
     constant = Constant.of(merged.astype(first.dtype))
     return Value(value.name, value.dtype, constant.shape, constant)
 
 
 def _merged(a: Value, b: Value) -> Value | None:
     """The shape constant that stands for both, with -1 where they differ; None where that is in several places."""
-    assert a.constant is not None
-    assert b.constant is not None
-    first, other = a.constant.numpy(), b.constant.numpy()
+    first, other = a.content.numpy(), b.content.numpy()
     if first.shape != other.shape or np.count_nonzero(first != other) != 1:
         return None
     constant = Constant.of(np.where(first == other, first, -1).astype(np.int32))

@@ -34,14 +34,8 @@ def concatenated(values: tuple[Array, ...], axis: Array) -> Array:
     return np.concatenate(values, axis=along)
 
 
-@kernel("Concat")
-def concat(concat_dim: Array, *values: Array) -> Array:
-    return concatenated(values, concat_dim)
-
-
-@kernel("ConcatV2")
-def concat_v2(*values_and_axis: Array) -> Array:
-    return concatenated(values_and_axis[:-1], values_and_axis[-1])
+kernel("Concat")(lambda concat_dim, *values: concatenated(values, concat_dim))
+kernel("ConcatV2")(lambda *values_and_axis: concatenated(values_and_axis[:-1], values_and_axis[-1]))
 
 
 @kernel("ParallelConcat")

@@ -86,9 +86,7 @@ def _with_diagonals(base: Array, diagonal: Array, low: int, high: int, align: st
     return base
 
 
-@kernel("MatrixSetDiagV2")
-def matrix_set_diag_v2(input: Array, diagonal: Array, k: Array) -> Array:
-    return _with_diagonals(input.copy(), diagonal, *_span(k), "LEFT_LEFT")
+kernel("MatrixSetDiagV2")(lambda input, diagonal, k: _with_diagonals(input.copy(), diagonal, *_span(k), "LEFT_LEFT"))
 
 
 @kernel("MatrixSetDiagV3")

@@ -23,9 +23,7 @@ def identity(input: Value) -> Value:
     return input
 
 
-@kernel("IdentityN", "XlaOptimizationBarrier")
-def identity_n(*input: Value) -> tuple[Value, ...]:
-    return input
+kernel("IdentityN", "XlaOptimizationBarrier")(lambda *input: input)
 
 
 @kernel("EnsureShape")
@@ -50,9 +48,7 @@ def check_numerics(tensor: Array, *, message: str) -> Array:
     return tensor
 
 
-@kernel("_ListToArray", "_ArrayToList")
-def list_to_array(*input: Value) -> tuple[Value, ...]:
-    return input
+kernel("_ListToArray", "_ArrayToList")(lambda *input: input)
 
 
 @kernel("ImmutableConst")

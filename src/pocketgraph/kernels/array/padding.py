@@ -36,9 +36,7 @@ def pad(input: Array, paddings: Array) -> Array:
     return _filled(input, _pairs(input, paddings), np.array(0 if input.dtype.kind != "O" else b"").astype(input.dtype))
 
 
-@kernel("PadV2")
-def pad_v2(input: Array, paddings: Array, constant_values: Array) -> Array:
-    return _filled(input, _pairs(input, paddings), constant_values)
+kernel("PadV2")(lambda input, paddings, constant_values: _filled(input, _pairs(input, paddings), constant_values))
 
 
 @kernel("XlaPad")

@@ -125,9 +125,7 @@ def broadcast_shapes(s0: tuple[int, ...], s1: tuple[int, ...]) -> tuple[int, ...
     return tuple(b if a == 1 else a for a, b in zip(*padded, strict=True))
 
 
-@kernel("BroadcastArgs")
-def broadcast_args(s0: Array, s1: Array) -> Array:
-    return np.array(broadcast_shapes(ints(s0), ints(s1)), dtype=s0.dtype)
+kernel("BroadcastArgs")(lambda s0, s1: np.array(broadcast_shapes(ints(s0), ints(s1)), dtype=s0.dtype))
 
 
 @kernel("BroadcastGradientArgs")

@@ -75,9 +75,7 @@ def in_top_k(predictions: Array, targets: Array, *, k: int) -> Array:
     return np.asarray(inside & finite & ((predictions > chosen).sum(axis=1) < k))
 
 
-@kernel("InTopKV2")
-def in_top_k_v2(predictions: Array, targets: Array, k: Array) -> Array:
-    return in_top_k(predictions, targets, k=integer(k))
+kernel("InTopKV2")(lambda predictions, targets, k: in_top_k(predictions, targets, k=integer(k)))
 
 
 @kernel("NthElement")

@@ -66,14 +66,8 @@ def batch_to_space(x: Array, blocks: Sequence[int], crops: Array) -> Array:
     return np.ascontiguousarray(whole[tuple(index)])
 
 
-@kernel("SpaceToBatchND")
-def space_to_batch_nd(input: Array, block_shape: Array, paddings: Array) -> Array:
-    return space_to_batch(input, ints(block_shape), paddings)
-
-
-@kernel("BatchToSpaceND")
-def batch_to_space_nd(input: Array, block_shape: Array, crops: Array) -> Array:
-    return batch_to_space(input, ints(block_shape), crops)
+kernel("SpaceToBatchND")(lambda input, block_shape, paddings: space_to_batch(input, ints(block_shape), paddings))
+kernel("BatchToSpaceND")(lambda input, block_shape, crops: batch_to_space(input, ints(block_shape), crops))
 
 
 @kernel("SpaceToBatch")

@@ -8,10 +8,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import Context, kernel
 
-
-@kernel("NoOp", "ControlTrigger")
-def no_op() -> tuple[()]:
-    return ()
+kernel("NoOp", "ControlTrigger")(lambda: ())
 
 
 @kernel("Assert")

@@ -81,9 +81,7 @@ def _with_xmp(file: Array, metadata: bytes | str) -> Array:
 XMP = b"http://ns.adobe.com/xap/1.0/\0"
 
 
-@kernel("EncodeJpegVariableQuality")
-def encode_jpeg_variable_quality(images: Array, quality: Array) -> Array:
-    return _jpeg(images, "", {"quality": integer(quality)})
+kernel("EncodeJpegVariableQuality")(lambda images, quality: _jpeg(images, "", {"quality": integer(quality)}))
 
 
 @kernel("DecodeAndCropJpeg")

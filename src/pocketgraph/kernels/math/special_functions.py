@@ -252,24 +252,10 @@ def _safely(function: Callable[[float, float], float], a: float, b: float) -> fl
         return math.inf
 
 
-@kernel("Igamma")
-def igamma(a: Array, x: Array) -> Array:
-    return _pairs(lambda s, v: gamma_share(s, v)[0], a, x)
-
-
-@kernel("Igammac")
-def igammac(a: Array, x: Array) -> Array:
-    return _pairs(lambda s, v: gamma_share(s, v)[1], a, x)
-
-
-@kernel("Zeta")
-def hurwitz_zeta(x: Array, q: Array) -> Array:
-    return _pairs(zeta, x, q)
-
-
-@kernel("Polygamma")
-def poly_gamma(a: Array, x: Array) -> Array:
-    return _pairs(polygamma, a, x)
+kernel("Igamma")(lambda a, x: _pairs(lambda s, v: gamma_share(s, v)[0], a, x))
+kernel("Igammac")(lambda a, x: _pairs(lambda s, v: gamma_share(s, v)[1], a, x))
+kernel("Zeta")(lambda x, q: _pairs(zeta, x, q))
+kernel("Polygamma")(lambda a, x: _pairs(polygamma, a, x))
 
 
 @kernel("Betainc")

@@ -29,9 +29,7 @@ def bias_add(value: Array, bias: Array, *, data_format: str = "NHWC") -> Array:
     return np.asarray(total).astype(value.dtype, copy=False)
 
 
-@kernel("BiasAddV1")
-def bias_add_v1(value: Array, bias: Array) -> Array:
-    return bias_add(value, bias)
+kernel("BiasAddV1")(lambda value, bias: bias_add(value, bias))
 
 
 @kernel("BiasAddGrad")

@@ -86,9 +86,7 @@ def _of_type(matrix: _Csr, wanted: DType) -> _Csr:
     return matrix
 
 
-@kernel("SparseTensorToCSRSparseMatrix")
-def sparse_tensor_to_csr(indices: Array, values: Array, dense_shape: Array) -> _Csr:
-    return _made(indices, values, ints(dense_shape))
+kernel("SparseTensorToCSRSparseMatrix")(lambda indices, values, dense_shape: _made(indices, values, ints(dense_shape)))
 
 
 @kernel("DenseToCSRSparseMatrix")

@@ -123,11 +123,5 @@ def barrier_close(handle: Barrier, *, cancel_pending_enqueues: bool = False) -> 
     return ()
 
 
-@kernel("BarrierReadySize")
-def barrier_ready_size(handle: Barrier) -> Array:
-    return np.array(len(handle.ready), np.int32)
-
-
-@kernel("BarrierIncompleteSize")
-def barrier_incomplete_size(handle: Barrier) -> Array:
-    return np.array(len(handle.waiting), np.int32)
+kernel("BarrierReadySize")(lambda handle: np.array(len(handle.ready), np.int32))
+kernel("BarrierIncompleteSize")(lambda handle: np.array(len(handle.waiting), np.int32))

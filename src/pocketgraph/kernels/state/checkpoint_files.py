@@ -107,9 +107,7 @@ def sharded_filename(basename: Array, shard: Array, num_shards: Array) -> Array:
     return string(f"{text(basename)}-{int(shard):05d}-of-{int(num_shards):05d}")
 
 
-@kernel("ShardedFilespec")
-def sharded_filespec(basename: Array, num_shards: Array) -> Array:
-    return string(f"{text(basename)}-?????-of-{int(num_shards):05d}")
+kernel("ShardedFilespec")(lambda basename, num_shards: string(f"{text(basename)}-?????-of-{int(num_shards):05d}"))
 
 
 @kernel("SaveV2")

@@ -181,14 +181,8 @@ def lookup_table_remove(table_handle: LookupTable, keys: Array) -> tuple[()]:
     return ()
 
 
-@kernel("LookupTableSize", "LookupTableSizeV2")
-def lookup_table_size(table_handle: LookupTable) -> Array:
-    return np.array(len(table_handle.entries), dtype=np.int64)
-
-
-@kernel("LookupTableExport", "LookupTableExportV2")
-def lookup_table_export(table_handle: LookupTable) -> tuple[Array, Array]:
-    return table_handle.listed()
+kernel("LookupTableSize", "LookupTableSizeV2")(lambda table_handle: np.array(len(table_handle.entries), dtype=np.int64))
+kernel("LookupTableExport", "LookupTableExportV2")(lambda table_handle: table_handle.listed())
 
 
 @kernel("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")

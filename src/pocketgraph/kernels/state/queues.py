@@ -191,9 +191,7 @@ def dequeue(handle: Queue) -> tuple[Array, ...]:
     return handle.take(1)[0]
 
 
-@kernel("QueueDequeueMany", "QueueDequeueManyV2")
-def dequeue_many(handle: Queue, n: Array) -> tuple[Array, ...]:
-    return handle.stacked(handle.take(integer(n)))
+kernel("QueueDequeueMany", "QueueDequeueManyV2")(lambda handle, n: handle.stacked(handle.take(integer(n))))
 
 
 @kernel("QueueDequeueUpTo", "QueueDequeueUpToV2")
@@ -202,14 +200,8 @@ def dequeue_up_to(handle: Queue, n: Array) -> tuple[Array, ...]:
     return handle.stacked(handle.take(integer(n), fewer=True))
 
 
-@kernel("QueueSize", "QueueSizeV2")
-def queue_size(handle: Queue) -> Array:
-    return np.asarray(len(handle.elements), np.int32)
-
-
-@kernel("QueueIsClosed", "QueueIsClosedV2")
-def queue_is_closed(handle: Queue) -> Array:
-    return np.asarray(handle.closed)
+kernel("QueueSize", "QueueSizeV2")(lambda handle: np.asarray(len(handle.elements), np.int32))
+kernel("QueueIsClosed", "QueueIsClosedV2")(lambda handle: np.asarray(handle.closed))
 
 
 @kernel("QueueClose", "QueueCloseV2")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import kernel
 
 
@@ -17,14 +16,8 @@ class Stack:
         self.values: list[Any] = []
 
 
-@kernel("StackV2")
-def stack_v2(max_size: Array) -> Stack:
-    return Stack(int(max_size))
-
-
-@kernel("Stack")
-def stack() -> Stack:
-    return Stack(-1)
+kernel("StackV2")(lambda max_size: Stack(int(max_size)))
+kernel("Stack")(lambda: Stack(-1))
 
 
 @kernel("StackPush", "StackPushV2")

@@ -239,9 +239,7 @@ def element_shape(input_handle: TensorList, *, shape_type: DType) -> Array:
     return np.asarray(sizes, shape_type.numpy)
 
 
-@kernel("TensorListConcatLists")
-def concat_lists(input_a: TensorList, input_b: TensorList) -> TensorList:
-    return input_a.holding([*input_a.items, *input_b.items])
+kernel("TensorListConcatLists")(lambda input_a, input_b: input_a.holding([*input_a.items, *input_b.items]))
 
 
 @kernel("TensorListConcatV2")

@@ -156,9 +156,7 @@ def destroy_temporary_variable(ref: Variable, *, var_name: str, context: Context
     return ref.read()
 
 
-@kernel("RefIdentity")
-def ref_identity(input: Variable) -> Variable:
-    return input
+kernel("RefIdentity")(lambda input: input)
 
 
 @kernel("RefSelect")
@@ -170,19 +168,9 @@ def ref_select(index: Array, *inputs: Variable) -> Variable:
     return inputs[chosen]
 
 
-@kernel("IsVariableInitialized")
-def is_variable_initialized(ref: Variable) -> Array:
-    return np.asarray(ref.is_initialized)
-
-
-@kernel("VarIsInitializedOp")
-def var_is_initialized(resource: Variable) -> Array:
-    return np.asarray(resource.is_initialized)
-
-
-@kernel("ReadVariableOp")
-def read_variable(resource: Variable) -> Array:
-    return resource.read()
+kernel("IsVariableInitialized")(lambda ref: np.asarray(ref.is_initialized))
+kernel("VarIsInitializedOp")(lambda resource: np.asarray(resource.is_initialized))
+kernel("ReadVariableOp")(lambda resource: resource.read())
 
 
 @kernel("VariableShape")

@@ -41,19 +41,9 @@ class _Optional:
         return _Optional(tuple(map(add, self.components, theirs)))
 
 
-@kernel("OptionalFromValue")
-def optional_from_value(*components: Value) -> _Optional:
-    return _Optional(components)
-
-
-@kernel("OptionalNone")
-def optional_none() -> _Optional:
-    return _Optional(None)
-
-
-@kernel("OptionalHasValue")
-def optional_has_value(optional: _Optional) -> Array:
-    return np.array(optional.components is not None)
+kernel("OptionalFromValue")(lambda *components: _Optional(components))
+kernel("OptionalNone")(lambda: _Optional(None))
+kernel("OptionalHasValue")(lambda optional: np.array(optional.components is not None))
 
 
 @kernel("OptionalGetValue")
@@ -97,14 +87,8 @@ def _tag(key: Array) -> tuple[object, ...]:
     return (key.dtype.str, key.shape, tuple(key.ravel().tolist()) if key.dtype.kind == "O" else key.tobytes())
 
 
-@kernel("EmptyTensorMap")
-def empty_tensor_map() -> TensorMap:
-    return TensorMap({})
-
-
-@kernel("TensorMapInsert")
-def tensor_map_insert(input_handle: TensorMap, key: Array, value: Value) -> TensorMap:
-    return TensorMap({**input_handle.entries, _tag(key): (key, value)})
+kernel("EmptyTensorMap")(lambda: TensorMap({}))
+kernel("TensorMapInsert")(lambda input_handle, key, value: TensorMap({**input_handle.entries, _tag(key): (key, value)}))
 
 
 @kernel("TensorMapErase")
@@ -115,9 +99,7 @@ def tensor_map_erase(input_handle: TensorMap, key: Array) -> TensorMap:
     return TensorMap({other: entry for other, entry in input_handle.entries.items() if other != tag})
 
 
-@kernel("TensorMapHasKey")
-def tensor_map_has_key(input_handle: TensorMap, key: Array) -> Array:
-    return np.array(_tag(key) in input_handle.entries)
+kernel("TensorMapHasKey")(lambda input_handle, key: np.array(_tag(key) in input_handle.entries))
 
 
 @kernel("TensorMapLookup")
@@ -128,9 +110,7 @@ def tensor_map_lookup(input_handle: TensorMap, key: Array) -> Value:
     return found[1]
 
 
-@kernel("TensorMapSize")
-def tensor_map_size(input_handle: TensorMap) -> Array:
-    return np.array(len(input_handle.entries), np.int32)
+kernel("TensorMapSize")(lambda input_handle: np.array(len(input_handle.entries), np.int32))
 
 
 @kernel("TensorMapStackKeys")

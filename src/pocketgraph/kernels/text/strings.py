@@ -82,9 +82,7 @@ def _cased(text: Callable[[str], str], plain: Callable[[bytes], bytes], encoding
     return plain
 
 
-@kernel("StringStrip")
-def string_strip(input: Array) -> Array:
-    return mapped(bytes.strip, input)
+kernel("StringStrip")(lambda input: mapped(bytes.strip, input))
 
 
 def _trails(byte: int) -> bool:

@@ -318,9 +318,7 @@ def boosted_trees_quantile_stream_resource_handle(*, context: Context, shared_na
     return context.shared("boosted trees' quantiles", shared_name, _Quantiles)
 
 
-@kernel("IsBoostedTreesQuantileStreamResourceInitialized")
-def is_boosted_trees_quantile_stream_resource_initialized(handle: _Quantiles) -> Array:
-    return np.asarray(handle.boundaries is not None)
+kernel("IsBoostedTreesQuantileStreamResourceInitialized")(lambda handle: np.asarray(handle.boundaries is not None))
 
 
 @kernel("BoostedTreesCreateQuantileStreamResource")

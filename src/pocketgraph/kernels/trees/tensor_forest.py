@@ -82,9 +82,7 @@ def tensor_forest_tree_resource_handle(*, context: Context, shared_name: str = "
     return context.shared("forest tree", shared_name, lambda name: _ForestTree())
 
 
-@kernel("TensorForestTreeIsInitializedOp")
-def tensor_forest_tree_is_initialized(tree_handle: _ForestTree) -> Array:
-    return np.array(tree_handle.serialized is not None)
+kernel("TensorForestTreeIsInitializedOp")(lambda tree_handle: np.array(tree_handle.serialized is not None))
 
 
 @kernel("TensorForestCreateTreeVariable", "TensorForestTreeDeserialize")
@@ -93,9 +91,7 @@ def tensor_forest_create_tree_variable(tree_handle: _ForestTree, tree_config: Ar
     return ()
 
 
-@kernel("TensorForestTreeSerialize")
-def tensor_forest_tree_serialize(tree_handle: _ForestTree) -> Array:
-    return strings([tree_handle.serialized or b""], ())
+kernel("TensorForestTreeSerialize")(lambda tree_handle: strings([tree_handle.serialized or b""], ()))
 
 
 @kernel("TensorForestTreeSize")

@@ -157,9 +157,7 @@ def _planned(operation: Operation, *, is_last: bool) -> _PackedOperation | None:
 
 
 def _weights(each: _PackedOperation) -> Value:
-    weights = each.operation.inputs[WEIGHTS]
-    assert weights is not None
-    return weights
+    return each.operation.operands[WEIGHTS]
 
 
 class _Part:

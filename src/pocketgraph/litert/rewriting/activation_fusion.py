@@ -57,9 +57,7 @@ def recognise_activations(program: Program) -> None:
 
 def _bound(operation: Operation) -> tuple[Value | None, float | None]:
     """The variable operand and the constant scalar of a minimum or maximum of floats."""
-    left, right = operation.inputs
-    assert left is not None
-    assert right is not None
+    left, right = operation.operands
     for value, operand in ((left, right), (right, left)):
         is_bound = operand.constant is not None and operand.size == 1 and value.shape == operation.outputs[0].shape
         if is_bound and operand.constant is not None and value.constant is None and value.dtype is FLOAT:

@@ -31,8 +31,7 @@ def add_bounded_grids(program: Program) -> bool:
     depthwise = set()
     for operation in program.operations:
         if operation.code == "DEPTHWISE_CONV_2D" and _is_between(operation, bounded):
-            source, weights = operation.inputs[:2]
-            assert source is not None
+            source, weights = operation.operands[:2]
             beside = [makers[source], *readers.get(operation.outputs[0], ())]
             if weights is not None and weights.constant is not None and mixing.intersection(beside):
                 depthwise.add(operation)

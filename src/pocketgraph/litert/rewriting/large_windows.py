@@ -79,15 +79,11 @@ def cut_large_windows(program: Program) -> None:
 
 def _column_and_row(whole: Operation) -> list[Operation]:
     """A column and a row in the place of a window that is their product; else the operation itself."""
-    source, weights, bias = whole.inputs
-    assert source is not None
-    assert weights is not None
-    assert weights.constant is not None
-    assert bias is not None
+    source, weights, bias = whole.operands
     _, height, width, channels = weights.shape
     if min(height, width) == 1 or channels != source.shape[3]:
         return [whole]
-    filters = weights.constant.numpy()[0].astype(np.float64)
+    filters = weights.content.numpy()[0].astype(np.float64)
     if not np.isfinite(filters).all():  # what they would spread over a whole row or column
         return [whole]
     places = np.abs(filters).reshape(-1, channels).argmax(axis=0)
@@ -213,18 +209,14 @@ def _time(parts: Iterable[_WindowPart]) -> int:
 
 def _summed(whole: Operation, parts: list[_WindowPart]) -> list[Operation]:
     """The operations that make what ``whole`` does."""
-    source, weights, bias = whole.inputs
-    assert source is not None
-    assert weights is not None
-    assert weights.constant is not None
-    assert bias is not None
+    source, weights, bias = whole.operands
     (result,) = whole.outputs
     made: list[Operation] = []
     is_around = whole.options["padding"] == "SAME" and _middle(parts[0], weights)
     if whole.options["padding"] == "SAME" and not is_around:
         made.append(zeros_around(source, same_borders(source, weights, whole), result.name, whole.nodes))
         source = made[0].outputs[0]
-    filters = weights.constant.numpy()
+    filters = weights.content.numpy()
     nothing = _operand(f"{result.name}/no_bias", np.zeros(bias.size, np.float32))
     total: Value | None = None
     for number, part in enumerate(parts):

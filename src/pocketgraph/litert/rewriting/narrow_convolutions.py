@@ -110,18 +110,14 @@ def _widened(convolution: Operation, pixels: int) -> Operation:
 
 def widen_weights(convolution: Operation, pixels: int) -> None:
     """Gives a convolution weights that make so many pixels of a row at once, and steps that are so much wider."""
-    _, weights, bias = convolution.inputs
-    assert weights is not None
-    assert bias is not None
-    assert weights.constant is not None
-    assert bias.constant is not None
-    old, stride = weights.constant.numpy(), convolution.options["stride_w"]
+    _, weights, bias = convolution.operands
+    old, stride = weights.content.numpy(), convolution.options["stride_w"]
     count, height, width, depth = old.shape
     wide = np.zeros((pixels, count, height, width + (pixels - 1) * stride, depth), np.float32)
     for pixel in range(pixels):
         wide[pixel, :, :, pixel * stride : pixel * stride + width] = old
     content = Constant.of(wide.reshape(pixels * count, *wide.shape[2:]))
-    biases = Constant.of(np.tile(bias.constant.numpy().reshape(-1), pixels))
+    biases = Constant.of(np.tile(bias.content.numpy().reshape(-1), pixels))
     convolution.inputs[1] = Value(f"{weights.name}/wide", FLOAT, content.shape, content)
     convolution.inputs[2] = Value(f"{bias.name}/wide", FLOAT, biases.shape, biases)
     convolution.options["stride_w"] = stride * pixels

@@ -86,8 +86,7 @@ def _blocks(operation: Operation, axis: int) -> list[Value | None]:
     made: list[Value | None] = []
     for value, idle in zip(operation.inputs[1:3], (1, (0, 0)), strict=True):
         assert value is not None
-        assert value.constant is not None
-        numbers = [*value.constant.numpy().tolist()]
+        numbers = [*value.content.numpy().tolist()]
         numbers.insert(axis - 1, idle)
         constant = Constant.of(np.array(numbers, np.int32))
         made.append(Value(f"{value.name}/picture", INT32, constant.shape, constant))

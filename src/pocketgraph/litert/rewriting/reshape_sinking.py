@@ -71,8 +71,6 @@ def _place(operation: Operation) -> int | None:
     varying = [index for index, value in enumerate(operation.inputs) if value is not None and value.constant is None]
     if len(varying) != 1:
         return None
-    value, other = operation.inputs[varying[0]], operation.inputs[1 - varying[0]]
-    assert value is not None
-    assert other is not None
+    value, other = operation.operands[varying[0]], operation.operands[1 - varying[0]]
     is_spread = other.size == 1 or (value.shape and other.size == other.shape[-1] == value.shape[-1])
     return varying[0] if is_spread else None

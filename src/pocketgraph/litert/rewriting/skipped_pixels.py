@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
-from pocketgraph.litert.program import Operation, Program, Value, reshaped
+from pocketgraph.litert.program import Operation, Program, Value, reshaped, sliding
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders, zeros_around
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
@@ -83,8 +83,7 @@ class _Strides:
                 return -_moved(value, steps)
             each = weights.size if producer.code == "DEPTHWISE_CONV_2D" else weights.size // value.shape[3]
             each = each // value.shape[3] if producer.code == "DEPTHWISE_CONV_2D" else each
-            source = producer.inputs[0]
-            assert source is not None
+            source = producer.operands[0]
             padded = source.size if _padding(producer, steps) is not None else 0
             return int(value.size * each * (1 - kept)) - padded * MOVED_NUMBER
         operands = [operand for operand in producer.inputs if operand is not None and not _is_spread(operand)]
@@ -121,8 +120,7 @@ class _Strides:
         pairs = _padding(convolution, steps)
         strides = _strides_after(convolution, steps)
         if pairs is not None:
-            source = convolution.inputs[0]
-            assert source is not None
+            source = convolution.operands[0]
             padding = zeros_around(source, pairs, source.name, convolution.nodes)
             (padded,) = padding.outputs
             self.insert(padding, convolution)
@@ -186,12 +184,7 @@ def _by_weights_of_one(pool: Operation) -> None:
     for name, content in (("ones", np.ones((1, 1, 1, depth), np.float32)), ("zeros", np.zeros(depth, np.float32))):
         constant = Constant.of(content)
         pool.inputs.append(Value(f"{pool.outputs[0].name}/{name}", FLOAT, constant.shape, constant))
-    steps = _steps(pool)
-    pool.code = "DEPTHWISE_CONV_2D"
-    pool.options = {
-        "padding": "VALID", "stride_h": steps[0], "stride_w": steps[1], "multiplier": 1, "dilation_h": 1,
-        "dilation_w": 1, "activation": "",
-    }  # fmt: skip
+    pool.code, pool.options = "DEPTHWISE_CONV_2D", sliding(strides=_steps(pool), multiplier=1)
 
 
 def _is_idle(operation: Operation) -> bool:
@@ -232,9 +225,7 @@ def _padding(convolution: Operation, steps: Steps) -> list[tuple[int, int]] | No
     """The borders (before, after) that must be added by an operation of its own once the strides are longer."""
     if convolution.options["padding"] == "VALID":
         return None
-    source, weights = convolution.inputs[:2]
-    assert source is not None
-    assert weights is not None
+    source, weights = convolution.operands[:2]
     old = same_borders(source, weights, convolution)
     strides = _strides_after(convolution, steps)
     longer = Operation(

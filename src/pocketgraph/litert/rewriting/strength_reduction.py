@@ -129,8 +129,7 @@ def _negative_part(value: Value, producers: dict[Value, Operation], depth: int) 
             is_bound = bound is not None and bound.constant is not None and bound.size == 1
             if is_bound and inner_value is not None and inner_value.shape == value.shape:
                 assert bound is not None
-                assert bound.constant is not None
-                if float(bound.constant.numpy().reshape(())) == 0:
+                if float(bound.content.numpy().reshape(())) == 0:
                     return inner_value, np.array([1.0])
     return None
 
@@ -161,8 +160,7 @@ def scale_without_convolutions(program: Program) -> None:
 
 
 def _scalar(value: Value) -> Value:
-    assert value.constant is not None
-    content = value.constant.reshaped(())
+    content = value.content.reshaped(())
     return Value(f"{value.name}/scalar", value.dtype, (), content)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.nn.tile_transforms import TileTransform, Tiling
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.program import Operation, Value, sliding
 
 
 class TileOperations:
@@ -51,10 +51,7 @@ class TileOperations:
         step, tiles = self.tiling[axis], self.tiling[2 + axis]
         window, strides, shape = [1, 1], [1, 1], list(sizes)
         window[axis], strides[axis], shape[axis] = matrix.shape[1], step, tiles
-        options = {
-            "padding": "VALID", "stride_h": strides[0], "stride_w": strides[1], "multiplier": 1,
-            "dilation_h": 1, "dilation_w": 1, "activation": "",
-        }  # fmt: skip
+        options = sliding(strides=strides, multiplier=1)
         made = []
         for number, row in enumerate(matrix):
             key = "transform", (axis, number, matrix.shape, depth)

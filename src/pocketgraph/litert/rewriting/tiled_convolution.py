@@ -31,19 +31,14 @@ class TiledConvolution(TileOperations):
         self._write()
 
     def _write(self) -> None:
-        source, weights, bias = self._whole.inputs
-        assert source is not None
-        assert weights is not None
-        assert weights.constant is not None
-        assert bias is not None
-        assert bias.constant is not None
+        source, weights, bias = self._whole.operands
         tiling, (result,) = self.tiling, self._whole.outputs
         count, height, width, _ = weights.shape
         before = ((height - 1) // 2, (width - 1) // 2) if self._whole.options["padding"] == "SAME" else (0, 0)
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = transformed_weights(weights.constant.numpy(), by_row, by_column)
+        filters = transformed_weights(weights.content.numpy(), by_row, by_column)
         no_bias = self.zeros(count)
-        offset = self.constant("bias", bias.constant.numpy().reshape(-1))
+        offset = self.constant("bias", bias.content.numpy().reshape(-1))
         # where there is no transform along an axis, its only point has the bias
         biased = min(BIAS_POINT, len(by_row.data) - 1), min(BIAS_POINT, len(by_column.data) - 1)
         lines = self.transformed(self.padded(source, before, (height, width)), by_row.data, 0)

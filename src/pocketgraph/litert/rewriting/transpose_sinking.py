@@ -160,8 +160,7 @@ class _Sinking:
 
     def reshape(self, operation: Operation, order: Order) -> bool:
         """A transpose that only moves dimensions of size 1 is a reshape itself."""
-        value = operation.inputs[0]
-        assert value is not None
+        value = operation.operands[0]
         source = self.held[value][0]
         moving = [axis for axis in order if source.shape[axis] != 1]
         if moving != sorted(moving):

@@ -23,7 +23,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import MOST_ADDED_ZEROS, MOVED_NUMBER
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, sliding
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
 MOST_STRIDE = 16  # pixels
@@ -99,8 +99,8 @@ def _turned(operation: Operation) -> list[Operation] | None:
     extents = weights.shape[1:3]
     before = [0, 0]
     if operation.options["padding"] == "SAME":
-        options = {"stride_h": strides[0], "stride_w": strides[1], "dilation_h": 1, "dilation_w": 1}
-        before = [pair[0] for pair in same_borders(result, weights, Operation("CONV_2D", [], [], options))]
+        forward = Operation("CONV_2D", [], [], sliding("SAME", strides))
+        before = [pair[0] for pair in same_borders(result, weights, forward)]
     ways = [
         [axis_of(result.shape[1 + a], extents[a], strides[a], before[a], begin) for begin in {0: 0, before[a]: 0}]
         for a in (0, 1)
@@ -152,10 +152,7 @@ class _Turning:
         parts = Value(
             f"{self.result.name}/parts", FLOAT, (batch, self.rows.steps, self.columns.steps, len(self.filter))
         )
-        options = {
-            "padding": padding, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1,
-            "activation": self.activation,
-        }  # fmt: skip
+        options = sliding(padding, activation=self.activation)
         self.done.append(Operation("CONV_2D", [source, weights, bias], [parts], options, self.nodes))
         size = batch, self.rows.steps * down, self.columns.steps * right, depth
         whole = self.result if size == self.result.shape else Value(f"{self.result.name}/whole", FLOAT, size)

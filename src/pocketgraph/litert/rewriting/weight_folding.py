@@ -29,9 +29,7 @@ def fold_affine(program: Program) -> None:
     for operation in program.operations:
         if operation.code not in ARITHMETIC or operation.options.get("activation"):
             continue
-        left, right = operation.inputs
-        assert left is not None
-        assert right is not None
+        left, right = operation.operands
         if (left.constant is None) == (right.constant is None):
             continue
         value, operand, turned = (left, right, False) if right.constant is not None else (right, left, True)
@@ -42,8 +40,7 @@ def fold_affine(program: Program) -> None:
         along_channels = operand.size == 1 or operand.size == operand.shape[-1] == channels
         if operation.outputs[0].shape != value.shape or not along_channels or value.dtype is not FLOAT:
             continue
-        assert operand.constant is not None
-        vector = operand.constant.numpy().reshape(-1).astype(np.float64)
+        vector = operand.content.numpy().reshape(-1).astype(np.float64)
         if len(vector) != channels:
             vector = np.broadcast_to(vector, (channels,))
         if _apply(linear, operation.code, vector, turned):

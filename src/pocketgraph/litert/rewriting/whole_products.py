@@ -90,8 +90,7 @@ def _moved_by(program: Program, source: Value) -> Value | None:
 
 def _ends(program: Program, made: list[Operation], operation: Operation, numbers: Array) -> Value:
     """A tensor with the ends of what is multiplied."""
-    source = operation.inputs[0]
-    assert source is not None
+    source = operation.operands[0]
     ends = Value(f"{source.name}/ends", FLOAT, numbers.shape, Constant.of(numbers))
     number = _moved_by(program, source)
     if number is None:

@@ -26,8 +26,7 @@ def widened(program: Program, operation: Operation, weights: Value, unit: float,
         unit: what one level is worth.
         source: values or codes.
     """
-    assert weights.constant is not None
-    levels: Array = np.rint(weights.constant.numpy() / np.float32(unit))
+    levels: Array = np.rint(weights.content.numpy() / np.float32(unit))
     first = np.clip(levels, -LARGEST_CODE, LARGEST_CODE)
     rest = levels - first
     if not rest.any() or np.abs(rest).max() > LARGEST_CODE:

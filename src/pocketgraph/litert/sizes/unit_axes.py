@@ -26,8 +26,7 @@ def unit_axes(source: tuple[int, ...], target: tuple[int, ...]) -> Axes | None:
 
 def with_unit_axes(reshape: Operation, axes: Axes) -> tuple[Value, list[Operation]]:
     """The vector that such a reshape takes, and the operations that make it and reshape."""
-    source = reshape.inputs[0]
-    assert source is not None
+    source = reshape.operands[0]
     pieces: list[Value] = []
     operations: list[Operation] = []
     for start, axis in enumerate(axes):

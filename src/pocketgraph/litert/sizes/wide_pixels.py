@@ -53,9 +53,7 @@ def _is_told_nothing(convolution: Operation) -> bool:
 
 
 def _widened(convolution: Operation, pixels: int) -> list[Operation]:
-    source, weights, _ = convolution.inputs
-    assert source is not None
-    assert weights is not None
+    source, weights, _ = convolution.operands
     (result,), nodes, name = convolution.outputs, convolution.nodes, convolution.outputs[0].name
     is_same = convolution.options["padding"] == "SAME"
     _, height, width, _ = weights.shape

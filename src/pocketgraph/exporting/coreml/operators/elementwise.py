@@ -93,14 +93,8 @@ def negative(to: Translation, operation: OnnxOperation) -> Any:
     return to.op("mul", x=x, y=np.float32(-1) if to.is_float(x) else np.int32(-1))
 
 
-@translates("Reciprocal")
-def reciprocal(to: Translation, operation: OnnxOperation) -> Any:
-    return to.op("real_div", x=np.float32(1), y=to.input(operation, 0))
-
-
-@translates("Log")
-def logarithm(to: Translation, operation: OnnxOperation) -> Any:
-    return to.op("log", x=to.input(operation, 0), epsilon=np.float32(0))
+translates("Reciprocal")(lambda to, operation: to.op("real_div", x=np.float32(1), y=to.input(operation, 0)))
+translates("Log")(lambda to, operation: to.op("log", x=to.input(operation, 0), epsilon=np.float32(0)))
 
 
 @translates("Asinh")

@@ -64,9 +64,7 @@ def reshape(to: Translation, operation: OnnxOperation) -> Any:
     return to.numbers("reshape", {"x": x}, shape=np.asarray(shape, np.int32))
 
 
-@translates("Flatten")
-def flatten(to: Translation, operation: OnnxOperation) -> Any:
-    return moved(to, operation, "flatten2d", axis=int(operation.attrs.get("axis", 1)))
+translates("Flatten")(lambda to, operation: moved(to, operation, "flatten2d", axis=int(operation.attrs.get("axis", 1))))
 
 
 @translates("Squeeze")
@@ -141,9 +139,7 @@ def _tiled(to: Translation, x: Any, wanted: list[int]) -> Any:
     return to.numbers("tile", {"x": x}, reps=times) if set(times) != {1} and times else to.op("identity", x=x)
 
 
-@translates("Tile")
-def tile(to: Translation, operation: OnnxOperation) -> Any:
-    return moved(to, operation, "tile", reps=to.integers(operation, 1, "how often"))
+translates("Tile")(lambda to, operation: moved(to, operation, "tile", reps=to.integers(operation, 1, "how often")))
 
 
 @translates("Pad")

@@ -186,9 +186,7 @@ def _counts_all(emit: OnnxEmit, node: Node) -> bool:
     return same and int(start.numpy()) == 0 and int(step.numpy()) == 1
 
 
-@converts("TensorListStack")
-def stack(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return _held(emit, 0)
+converts("TensorListStack")(lambda emit, node: _held(emit, 0))
 
 
 @converts("TensorListFromTensor")

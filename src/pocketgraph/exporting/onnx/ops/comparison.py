@@ -36,14 +36,8 @@ def same_texts(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> tuple[OnnxValue, O
     raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
 
 
-@converts(*LOGIC)
-def logic(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL)
-
-
-@converts("LogicalNot")
-def negated(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return unary(emit, "Not", emit.input(0))
+converts(*LOGIC)(lambda emit, node: elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL))
+converts("LogicalNot")(lambda emit, node: unary(emit, "Not", emit.input(0)))
 
 
 @converts("ApproximateEqual")

@@ -63,9 +63,7 @@ def joined(emit: OnnxEmit, texts: list[OnnxValue]) -> OnnxValue:
     return reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), texts)
 
 
-@converts("AddN", "AccumulateNV2")
-def sums(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return reduce(lambda a, b: add(emit, a, b), emit.inputs())
+converts("AddN", "AccumulateNV2")(lambda emit, node: reduce(lambda a, b: add(emit, a, b), emit.inputs()))
 
 
 @converts("MulNoNan")
@@ -158,9 +156,7 @@ def square(emit: OnnxEmit, node: Node) -> OnnxValue:
     return mul(emit, value, value)
 
 
-@converts("Rsqrt")
-def inverse_root(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0)))
+converts("Rsqrt")(lambda emit, node: unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0))))
 
 
 @converts("Log1p", "Expm1")
@@ -179,9 +175,7 @@ def complementary_error(emit: OnnxEmit, node: Node) -> OnnxValue:
     return sub(emit, emit.like(1, value), unary(emit, "Erf", value))
 
 
-@converts("Relu6")
-def relu6(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return clipped(emit, emit.input(0), 0, 6)
+converts("Relu6")(lambda emit, node: clipped(emit, emit.input(0), 0, 6))
 
 
 def clipped(emit: OnnxEmit, value: OnnxValue, low: float, high: float) -> OnnxValue:

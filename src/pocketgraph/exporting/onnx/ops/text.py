@@ -61,6 +61,4 @@ def matches(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.op("RegexFullMatch", [value], value.shape, BOOL, pattern=pattern)
 
 
-@converts("StringToNumber")
-def number(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return emit.cast(emit.input(0), node.dtype("out_type", FLOAT))
+converts("StringToNumber")(lambda emit, node: emit.cast(emit.input(0), node.dtype("out_type", FLOAT)))

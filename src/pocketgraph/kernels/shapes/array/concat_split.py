@@ -33,9 +33,7 @@ def pack(call: ShapeCall) -> Shape:
     return Shape((*element.dims[:axis], len(call.inputs), *element.dims[axis:]))
 
 
-@shape_rule("ParallelConcat")
-def parallel_concat(call: ShapeCall) -> Shape:
-    return call.declared()
+shape_rule("ParallelConcat")(lambda call: call.declared())
 
 
 @shape_rule("Unpack")
@@ -48,14 +46,8 @@ def unpack(call: ShapeCall) -> Sequence[Shape]:
     return [Shape(shape.dims[:axis] + shape.dims[axis + 1 :])] * count
 
 
-@shape_rule("ConcatV2")
-def concat_v2(call: ShapeCall) -> Shape:
-    return joined(call.inputs[:-1], call.integer(len(call.inputs) - 1))
-
-
-@shape_rule("Concat")
-def concat(call: ShapeCall) -> Shape:
-    return joined(call.inputs[1:], call.integer(0))
+shape_rule("ConcatV2")(lambda call: joined(call.inputs[:-1], call.integer(len(call.inputs) - 1)))
+shape_rule("Concat")(lambda call: joined(call.inputs[1:], call.integer(0)))
 
 
 def joined(parts: Sequence[Shape], axis: int | None) -> Shape:

@@ -66,9 +66,7 @@ def gather_nd(call: ShapeCall) -> Shape:
     return Shape((*indices.dims[:-1], *params.dims[depth:]))
 
 
-@shape_rule("Where")
-def where(call: ShapeCall) -> Shape:
-    return Shape((None, call.shape(0).rank))
+shape_rule("Where")(lambda call: Shape((None, call.shape(0).rank)))
 
 
 @shape_rule("DynamicPartition")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge
 from pocketgraph.kernels.shapes.common_rules import unchanged
@@ -16,14 +14,8 @@ shape_rule(
 )(unchanged)  # fmt: skip
 
 
-@shape_rule("IdentityN", "XlaOptimizationBarrier")
-def identity_n(call: ShapeCall) -> Sequence[Shape]:
-    return call.inputs
-
-
-@shape_rule("Const")
-def const(call: ShapeCall) -> Shape:
-    return Shape(call.node.tensor.shape)
+shape_rule("IdentityN", "XlaOptimizationBarrier")(lambda call: call.inputs)
+shape_rule("Const")(lambda call: Shape(call.node.tensor.shape))
 
 
 @shape_rule("Placeholder", "PlaceholderV2")
@@ -39,9 +31,7 @@ def placeholder_with_default(call: ShapeCall) -> Shape:
     return shape
 
 
-@shape_rule("EnsureShape")
-def ensure_shape(call: ShapeCall) -> Shape:
-    return merge(call.declared(), call.shape(0))
+shape_rule("EnsureShape")(lambda call: merge(call.declared(), call.shape(0)))
 
 
 LEGACY = 21  # up to this GraphDef version a placeholder's scalar shape means that none was given

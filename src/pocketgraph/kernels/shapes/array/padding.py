@@ -7,10 +7,7 @@ from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank, total
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
-
-@shape_rule("Pad", "PadV2", "MirrorPad")
-def pad(call: ShapeCall) -> Shape:
-    return padded(call, call.shape(0), 1)
+shape_rule("Pad", "PadV2", "MirrorPad")(lambda call: padded(call, call.shape(0), 1))
 
 
 def padded(call: ShapeCall, shape: Shape, paddings: int) -> Shape:

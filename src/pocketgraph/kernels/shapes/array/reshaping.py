@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import axis_of, broadcast, exact_quotient, of_rank, product, replaced
@@ -15,14 +13,8 @@ shape_rule("Rank", "Size")(scalar)
 shape_rule("BroadcastGradientArgs")(fixed(VECTOR, VECTOR))
 
 
-@shape_rule("Shape")
-def shape_of(call: ShapeCall) -> Shape:
-    return Shape((call.shape(0).rank,))
-
-
-@shape_rule("ShapeN")
-def shape_n(call: ShapeCall) -> Sequence[Shape]:
-    return [Shape((shape.rank,)) for shape in call.inputs]
+shape_rule("Shape")(lambda call: Shape((call.shape(0).rank,)))
+shape_rule("ShapeN")(lambda call: [Shape((shape.rank,)) for shape in call.inputs])
 
 
 @shape_rule("Reshape")
@@ -91,9 +83,7 @@ def squeeze(call: ShapeCall) -> Shape:
     return Shape(d for i, d in enumerate(shape.dims) if i not in gone)
 
 
-@shape_rule("ConcatOffset")
-def concat_offset(call: ShapeCall) -> Sequence[Shape]:
-    return call.inputs[1:]
+shape_rule("ConcatOffset")(lambda call: call.inputs[1:])
 
 
 @shape_rule("Transpose", "ConjugateTranspose")

@@ -16,9 +16,7 @@ shape_rule("Switch", "RefSwitch")(of_input(0, times=2))
 shape_rule("LoopCond")(scalar)
 
 
-@shape_rule("_SwitchN")
-def switch_of_many(call: ShapeCall) -> Sequence[Shape]:
-    return [call.shape(0)] * int(call.attr("num_outs", 1))
+shape_rule("_SwitchN")(lambda call: [call.shape(0)] * int(call.attr("num_outs", 1)))
 
 
 @shape_rule("Merge", "RefMerge")

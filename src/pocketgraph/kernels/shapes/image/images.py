@@ -66,9 +66,7 @@ def of_resizing(call: ShapeCall) -> Shape:
     return Shape((grad[0], rows, columns, grad[3]))
 
 
-@shape_rule("CropAndResizeGradImage")
-def of_a_cropped_image(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.as_shape(3), 4))
+shape_rule("CropAndResizeGradImage")(lambda call: Shape(of_rank(call.as_shape(3), 4)))
 
 
 @shape_rule("Resampler", "Addons>Resampler")

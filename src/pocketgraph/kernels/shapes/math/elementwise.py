@@ -41,6 +41,4 @@ def select(call: ShapeCall) -> Shape:
     return merge(condition, chosen)
 
 
-@shape_rule("SelectV2")
-def select_v2(call: ShapeCall) -> Shape:
-    return broadcast(call.shape(0), broadcast(call.shape(1), call.shape(2)))
+shape_rule("SelectV2")(lambda call: broadcast(call.shape(0), broadcast(call.shape(1), call.shape(2))))

@@ -24,9 +24,7 @@ def determinant(call: ShapeCall) -> Shape:
     return UNKNOWN if shape.dims is None else Shape(shape.dims[:-2])
 
 
-@shape_rule("LogMatrixDeterminant")
-def log_determinant(call: ShapeCall) -> Sequence[Shape]:
-    return [determinant(call)] * 2
+shape_rule("LogMatrixDeterminant")(lambda call: [determinant(call)] * 2)
 
 
 @shape_rule("MatrixSolve", "MatrixTriangularSolve")

@@ -38,9 +38,7 @@ def dilation(call: ShapeCall) -> Shape:
     return convolved(image, kernel[:2], channels, "NHWC", strides, call.attr("padding"), rates)
 
 
-@shape_rule("FusedPadConv2D")
-def fused_pad_convolution(call: ShapeCall) -> Shape:
-    return _after_padding(call, of_rank(call.shape(0), 4), 1, 2)
+shape_rule("FusedPadConv2D")(lambda call: _after_padding(call, of_rank(call.shape(0), 4), 1, 2))
 
 
 @shape_rule("FusedResizeAndPadConv2D")

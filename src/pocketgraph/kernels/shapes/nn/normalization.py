@@ -46,9 +46,7 @@ def batch_norm(call: ShapeCall) -> Shape:
     return Shape((*image[:3], channels))
 
 
-@shape_rule("LRNGrad")
-def lrn_gradient(call: ShapeCall) -> Shape:
-    return at_least(merge(call.shape(0), call.shape(1)), 4)
+shape_rule("LRNGrad")(lambda call: at_least(merge(call.shape(0), call.shape(1)), 4))
 
 
 @shape_rule("BiasAddGrad")

@@ -40,9 +40,7 @@ def parse_example_v2(call: ShapeCall) -> Sequence[Shape]:
     return [*features(call, call.count("num_sparse"), serialized), *[VECTOR] * ragged, *[ends] * ragged]
 
 
-@shape_rule("ParseSingleExample")
-def parse_single_example(call: ShapeCall) -> Sequence[Shape]:
-    return features(call, call.count("num_sparse"), SCALAR)
+shape_rule("ParseSingleExample")(lambda call: features(call, call.count("num_sparse"), SCALAR))
 
 
 def dense_in(call: ShapeCall, attr: str, *outer: int | None) -> list[Shape]:
@@ -84,14 +82,8 @@ def sequences(call: ShapeCall, batch: Shape, ragged: bool) -> Sequence[Shape]:
     ]
 
 
-@shape_rule("ParseSequenceExample")
-def parse_sequence_example(call: ShapeCall) -> Sequence[Shape]:
-    return sequences(call, call.shape(0), ragged=False)
-
-
-@shape_rule("ParseSequenceExampleV2")
-def parse_sequence_example_v2(call: ShapeCall) -> Sequence[Shape]:
-    return sequences(call, call.shape(0), ragged=True)
+shape_rule("ParseSequenceExample")(lambda call: sequences(call, call.shape(0), ragged=False))
+shape_rule("ParseSequenceExampleV2")(lambda call: sequences(call, call.shape(0), ragged=True))
 
 
 @shape_rule("ParseSingleSequenceExample")

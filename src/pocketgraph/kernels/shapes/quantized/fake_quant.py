@@ -17,6 +17,4 @@ def fake_quant(call: ShapeCall) -> Shape:
     return call.shape(0)
 
 
-@shape_rule("FakeQuantWithMinMaxVarsPerChannel")
-def fake_quant_per_channel(call: ShapeCall) -> Shape:
-    return at_least(call.shape(0), 1)
+shape_rule("FakeQuantWithMinMaxVarsPerChannel")(lambda call: at_least(call.shape(0), 1))

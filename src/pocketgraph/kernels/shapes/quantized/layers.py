@@ -90,6 +90,4 @@ def quantized_concat_v2(call: ShapeCall) -> Sequence[Shape]:
     return [joined(call.inputs[:count], call.integer(count)), *RANGE]
 
 
-@shape_rule("QuantizeAndDequantizeV4Grad")
-def quantize_and_dequantize_gradient(call: ShapeCall) -> Sequence[Shape]:
-    return [call.inputs[1], call.inputs[2], call.inputs[3]]
+shape_rule("QuantizeAndDequantizeV4Grad")(lambda call: [call.inputs[1], call.inputs[2], call.inputs[3]])

@@ -13,9 +13,7 @@ shape_rule("SparseSoftmax", "SparseDenseCwiseAdd", "SparseDenseCwiseMul", "Spars
 shape_rule("SparseReduceSum", "SparseReduceMax")(fixed(UNKNOWN))
 
 
-@shape_rule("SparseFillEmptyRowsGrad")
-def of_filled_rows(call: ShapeCall) -> Sequence[Shape]:
-    return [Shape(of_rank(call.shape(0), 1)), SCALAR]
+shape_rule("SparseFillEmptyRowsGrad")(lambda call: [Shape(of_rank(call.shape(0), 1)), SCALAR])
 
 
 def sparse_rank(call: ShapeCall, indices: int) -> Dim:
@@ -27,9 +25,7 @@ def sparse_tensor(rank: Dim) -> list[Shape]:
     return [Shape((None, rank)), VECTOR, Shape((rank,))]
 
 
-@shape_rule("SparseAdd", "SparseSlice", "SparseConcat")
-def one_sparse(call: ShapeCall) -> Sequence[Shape]:
-    return sparse_tensor(sparse_rank(call, 0))
+shape_rule("SparseAdd", "SparseSlice", "SparseConcat")(lambda call: sparse_tensor(sparse_rank(call, 0)))
 
 
 @shape_rule("SparseSplit")
@@ -38,19 +34,9 @@ def sparse_split(call: ShapeCall) -> Sequence[Shape]:
     return [shape for shape in sparse_tensor(sparse_rank(call, 1)) for _ in range(count)]
 
 
-@shape_rule("SparseSparseMaximum", "SparseSparseMinimum")
-def sparse_extreme(call: ShapeCall) -> Sequence[Shape]:
-    return sparse_tensor(sparse_rank(call, 0))[:2]
-
-
-@shape_rule("SparseAddGrad")
-def sparse_add_gradient(call: ShapeCall) -> Sequence[Shape]:
-    return [Shape((of_rank(call.shape(i), 2)[0],)) for i in (1, 2)]
-
-
-@shape_rule("SparseSliceGrad")
-def sparse_slice_gradient(call: ShapeCall) -> Shape:
-    return Shape((of_rank(call.shape(1), 2)[0],))
+shape_rule("SparseSparseMaximum", "SparseSparseMinimum")(lambda call: sparse_tensor(sparse_rank(call, 0))[:2])
+shape_rule("SparseAddGrad")(lambda call: [Shape((of_rank(call.shape(i), 2)[0],)) for i in (1, 2)])
+shape_rule("SparseSliceGrad")(lambda call: Shape((of_rank(call.shape(1), 2)[0],)))
 
 
 @shape_rule("SparseReduceSumSparse", "SparseReduceMaxSparse")

@@ -9,10 +9,7 @@ from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.common_rules import no_outputs, scalar
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
-
-@shape_rule("QueueDequeueV2", "QueueDequeue")
-def dequeue(call: ShapeCall) -> Sequence[Shape]:
-    return [UNKNOWN] * len(call.attr("component_types", ()))
+shape_rule("QueueDequeueV2", "QueueDequeue")(lambda call: [UNKNOWN] * len(call.attr("component_types", ())))
 
 
 shape_rule("MutableDenseHashTableV2", "HashTableV2")(scalar)

@@ -38,6 +38,4 @@ def encoded(call: ShapeCall) -> Shape:
     return VECTOR if splits is None else Shape((max(splits - 1, 0),))
 
 
-@shape_rule("StringNGrams")
-def n_grams(call: ShapeCall) -> Sequence[Shape]:
-    return [VECTOR, Shape(of_rank(call.shape(1), 1))]
+shape_rule("StringNGrams")(lambda call: [VECTOR, Shape(of_rank(call.shape(1), 1))])

@@ -11,7 +11,7 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
 from pocketgraph.litert.operands import attr_list, attr_text
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import Value, sliding
 
 
 def window_shape(
@@ -52,32 +52,12 @@ def convolve(emit: Emit, node: Node, source: Value, kernel: Value, padding: str,
     if depth == 0 or channels % depth or count % (channels // depth):
         raise emit.unsupported(f"{channels} channels do not split into groups of {depth}")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
+    how, shape = sliding(padding, strides, dilations), (source.shape[0], *size, count)
     hinted = WHOLE_NUMBERS in node.attrs or MAY_QUANTIZE in node.attrs
     if depth == 1 < channels and not hinted:  # each channel is a group
-        return emit.add(
-            "DEPTHWISE_CONV_2D",
-            [source, emit.reshape(kernel, (1, height, width, count)), None],
-            (source.shape[0], *size, count),
-            padding=padding,
-            stride_h=strides[0],
-            stride_w=strides[1],
-            multiplier=count // channels,
-            dilation_h=dilations[0],
-            dilation_w=dilations[1],
-            activation="",
-        )
-    weights = emit.transpose(kernel, (3, 0, 1, 2))
-    return emit.add(
-        "CONV_2D",
-        [source, weights, None],
-        (source.shape[0], *size, count),
-        padding=padding,
-        stride_h=strides[0],
-        stride_w=strides[1],
-        dilation_h=dilations[0],
-        dilation_w=dilations[1],
-        activation="",
-    )
+        weights = emit.reshape(kernel, (1, height, width, count))
+        return emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, multiplier=count // channels, **how)
+    return emit.add("CONV_2D", [source, emit.transpose(kernel, (3, 0, 1, 2)), None], shape, **how)
 
 
 @lowers("Conv2D")
@@ -119,18 +99,8 @@ def depthwise_conv2d(emit: Emit, node: Node) -> None:
     dilations = spatial(emit, attr_list(node, "dilations", (1, 1, 1, 1)), layout, "dilations")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
     weights = emit.reshape(kernel, (1, height, width, channels * multiplier))
-    result = emit.add(
-        "DEPTHWISE_CONV_2D",
-        [source, weights, None],
-        (source.shape[0], *size, channels * multiplier),
-        padding=padding,
-        stride_h=strides[0],
-        stride_w=strides[1],
-        multiplier=multiplier,
-        dilation_h=dilations[0],
-        dilation_w=dilations[1],
-        activation="",
-    )
+    shape, how = (source.shape[0], *size, channels * multiplier), sliding(padding, strides, dilations)
+    result = emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, multiplier=multiplier, **how)
     yield_image(emit, result, layout)
 
 

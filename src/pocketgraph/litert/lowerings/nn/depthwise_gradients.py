@@ -19,7 +19,7 @@ from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.lowerings.nn.computed_weights import spans_of_convolution
 from pocketgraph.litert.lowerings.pieces import pad
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import Value, sliding
 
 
 @lowers("DepthwiseConv2dNativeBackpropInput")
@@ -45,18 +45,9 @@ def by_the_image(emit: Emit, node: Node) -> None:
     else:
         weights = emit.add("REVERSE_V2", [kernel, emit.const([0, 1], np.int32)], kernel.shape)
     channels = depth * multiplier
-    result = emit.add(
-        "DEPTHWISE_CONV_2D",
-        [wide, emit.reshape(weights, (1, height, width, channels)), None],
-        (*size[:3], channels),
-        padding="VALID",
-        stride_h=1,
-        stride_w=1,
-        multiplier=1,
-        dilation_h=spans[0].dilation,
-        dilation_w=spans[1].dilation,
-        activation="",
-    )
+    weights = emit.reshape(weights, (1, height, width, channels))
+    how = sliding(dilations=[span.dilation for span in spans], multiplier=1)
+    result = emit.add("DEPTHWISE_CONV_2D", [wide, weights, None], (*size[:3], channels), **how)
     if multiplier > 1:
         apart = emit.reshape(result, (size[0] * size[1] * size[2], depth, multiplier))
         result = emit.reshape(reduced(emit, "SUM", apart, [2], keep=False), size)

@@ -15,7 +15,7 @@ from pocketgraph.litert.image_layout import image
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.pieces import number
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import Value, sliding
 
 CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
 """Not a trait: ops that show that a graph computes in eight bits."""
@@ -81,10 +81,7 @@ def _neighbour_sums(emit: Emit, value: Value, radius: int, factor: float) -> Val
     places = np.arange(depth)
     band = np.where(np.abs(places[:, None] - places) <= radius, factor, 0)
     weights = emit.const(band.reshape(depth, 1, 1, depth), np.float32)
-    return emit.add(
-        "CONV_2D", [value, weights, None], value.shape,
-        padding="VALID", stride_h=1, stride_w=1, dilation_h=1, dilation_w=1, activation="",
-    )  # fmt: skip
+    return emit.add("CONV_2D", [value, weights, None], value.shape, **sliding())
 
 
 def _normalized(emit: Emit, value: Value, norm: Value, beta: float) -> Value:

@@ -20,6 +20,7 @@ from pocketgraph.litert.image_layout import spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
+from pocketgraph.litert.lowerings.nn.pooling import pooled
 from pocketgraph.litert.lowerings.pieces import cut, pad, sum_of
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
@@ -130,18 +131,7 @@ def max_pool_with_argmax(emit: Emit, node: Node) -> None:
     batch, height, width, depth = windows.image
     below, beside = windows.counts
     shape = (batch, below, beside, depth)
-    pooled = emit.add(
-        "MAX_POOL_2D",
-        [source],
-        shape,
-        padding=attr_text(node, "padding"),
-        stride_h=windows.size[0],
-        stride_w=windows.size[1],
-        filter_h=windows.size[0],
-        filter_w=windows.size[1],
-        activation="",
-    )
-    emit.result(pooled, 0)
+    emit.result(pooled(emit, "MAX_POOL_2D", source, windows.size, windows.size, attr_text(node, "padding")), 0)
     over_columns, over_rows = compared(emit, source, windows)
     column = _numbers(emit, over_columns, (batch * windows.reach[1] * beside, depth), depth)
     by_rows = emit.reshape(column, (batch * below, windows.size[0] * beside * depth))

@@ -20,7 +20,7 @@ from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooling import pooled
 from pocketgraph.litert.lowerings.pieces import cut, pad
 from pocketgraph.litert.operands import attr_list, attr_text
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import Value, sliding
 
 TO_NDHWC = (0, 2, 3, 4, 1)
 
@@ -50,17 +50,8 @@ def conv3d(emit: Emit, node: Node) -> None:
     pictures = emit.reshape(wide, (count * left, *wide.shape[2:]))
     weights = emit.reshape(emit.transpose(kernel, (4, 1, 2, 0, 3)), (outputs, height, width, deep * depth))
     picture = window_shape(source.shape[2:4], (height, width), strides[1:], dilations[1:], padding)
-    result = emit.add(
-        "CONV_2D",
-        [pictures, weights, None],
-        (count * left, *picture, outputs),
-        padding=padding,
-        stride_h=strides[1],
-        stride_w=strides[2],
-        dilation_h=dilations[1],
-        dilation_w=dilations[2],
-        activation="",
-    )
+    how = sliding(padding, strides[1:], dilations[1:])
+    result = emit.add("CONV_2D", [pictures, weights, None], (count * left, *picture, outputs), **how)
     yield_image(emit, emit.reshape(result, (count, left, *picture, outputs)), layout)
 
 
