@@ -15,13 +15,12 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
 from pocketgraph.kernels.arrays import Array, integer, sizes_of, widened
-from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.philox import MASK, RESERVED, Philox
 from pocketgraph.kernels.random.sampling import bounds
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable
 
 PHILOX = 1
-WORD = 2**64
 
 
 def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
@@ -32,11 +31,11 @@ def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
         state = resource.read()
         if state.dtype != np.int64 or state.ndim != 1 or state.size < 3:
             raise RunError(f"the state of a Philox generator is int64 (3,), not {state.dtype} {list(state.shape)}")
-        low, high, key = (int(v) % WORD for v in state[:3])
+        low, high, key = (int(v) & MASK for v in state[:3])
         generator = Philox(key, low | high << 64)
         after = generator.skip(blocks).counter
         changed = state.copy()
-        changed[:2] = np.array([after % WORD, after >> 64], np.uint64).view(np.int64)
+        changed[:2] = np.array([after & MASK, after >> 64], np.uint64).view(np.int64)
         resource.assign(changed)
     return generator
 
@@ -88,7 +87,7 @@ def stateful_random_binomial(
     """Right in distribution; the numbers themselves are not TensorFlow's."""
     sizes, count = sizes_of(shape)
     generator = _taken(resource, integer(algorithm), count * RESERVED)
-    source = np.random.default_rng([generator.key, generator.counter % WORD, generator.counter >> 64])
+    source = np.random.default_rng([generator.key, generator.counter & MASK, generator.counter >> 64])
     trials = np.floor(widened(counts).astype(np.float64)).astype(np.int64)
     drawn = source.binomial(trials, widened(probs).astype(np.float64), size=sizes)
     return np.asarray(drawn).astype(dtype.numpy)

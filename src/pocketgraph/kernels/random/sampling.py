@@ -17,10 +17,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
-from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.philox import MASK, RESERVED, Philox
 from pocketgraph.kernels.registry import Context, kernel
 
-MASK = 2**64 - 1
 FEW = 2048  # numbers that are drawn for several runs at once
 AHEAD = 16  # runs
 
