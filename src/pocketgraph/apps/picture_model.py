@@ -19,7 +19,7 @@ from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
-from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
@@ -292,7 +292,7 @@ def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
     """Raises UsageError when ``output`` needs a placeholder that is not fed."""
     names = {node_name(tensor) for tensor in fed}
     needed = reachable(graph, [output], stop=names) - names
-    missing = [node.name for node in graph if node.name in needed and node.op in ("Placeholder", "PlaceholderV2")]
+    missing = [node.name for node in graph if node.name in needed and node.op in NO_DEFAULT_PLACEHOLDERS]
     if missing:
         flags = " ".join(f"{option('feed', 'feeds')} {name}=VALUE" for name in missing[:5])
         raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")

@@ -9,12 +9,11 @@ import numpy as np
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name, parse_ref
-from pocketgraph.graph.op_traits import NEXT_ITERATION
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, NEXT_ITERATION
 from pocketgraph.graph.order import MERGES
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.inlining import ControlFlow, inlined
 
-SWITCHES = frozenset({"Switch", "RefSwitch"})
 _PLAIN = frozenset({"Const", "Identity", "NoOp", "LogicalNot", "LogicalAnd", "LogicalOr"})
 """Not a trait: what the predicates of frozen switches are made of."""
 
@@ -54,7 +53,7 @@ def without_known_branches(graph: Graph) -> Graph:
     known = ConstantValues(graph.nodes)
     ways = {}
     for node in graph:
-        if node.op in SWITCHES and len(node.data_inputs) == 2:
+        if node.op in BINARY_SWITCHES and len(node.data_inputs) == 2:
             way = known.truth(node.data_inputs[1])
             if way is not None:
                 ways[node.name] = way

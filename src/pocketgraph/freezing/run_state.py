@@ -14,7 +14,7 @@ from pocketgraph.pages.quantities import listed
 
 _ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
 """How TensorFlow 1 calls the states that a recurrent cell begins with."""
-_LOOPS = ops_with("enter") | {"While", "StatelessWhile"}
+_LOOPS = ops_with("enter", "loop")
 
 
 def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError, command_on_model, option
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_ELEMENTS, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, FUSED_BATCH_NORMS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import MERGES, descendants
 
 _MOST_LISTED = 3  # nodes in a message
@@ -154,7 +154,7 @@ def _on_branches(graph: Graph) -> set[str]:
     """The nodes behind a Switch and in front of its Merge; loops are no branches."""
     switches = []
     for node in graph:
-        if node.op in ("Switch", "RefSwitch") and len(node.data_inputs) == 2:
+        if node.op in BINARY_SWITCHES and len(node.data_inputs) == 2:
             decides = graph.find_producer(node.data_inputs[1])
             if decides is None or decides.op != "LoopCond":
                 switches.append(node.name)

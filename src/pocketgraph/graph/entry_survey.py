@@ -12,7 +12,7 @@ from pocketgraph.graph.epsilon_greedy import greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import PLACEHOLDERS, SELECTS, SOURCES, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, PLACEHOLDERS, SELECTS, SOURCES, VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
@@ -273,7 +273,7 @@ class EntrySurvey:
         is_loader = end.op in _LOADERS and self._graph.functions and not reach.sources
         if end.op in PLACEHOLDERS or (end.op in VARIABLES and reach.sources) or is_loader:
             return None
-        if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
+        if end.op in BINARY_SWITCHES and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
         is_last = end.name in reach.behind_weights and end.name not in reach.before_weights
         is_result = is_last or not reach.main_sources

@@ -270,7 +270,7 @@ class Node:
         return value
 
     def __repr__(self) -> str:
-        from pocketgraph.graph.spelling import node_line  # seldom needed, and it compiles expressions
+        from pocketgraph.graph.text_printer import node_line  # seldom needed, and it compiles expressions
 
         return node_line(self.name, self.op, self.inputs, self.attrs, self.device)
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.spelling import print_attr
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.graph.text_printer import print_attr
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, folded, number, table, words
 from pocketgraph.pages.quantities import counted

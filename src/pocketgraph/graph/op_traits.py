@@ -16,6 +16,7 @@
     uniform_noise  draws uniform numbers, as a dropout does
     repeatable     follows from inputs and attributes alone, and graphs repeat it
     view           the same elements under another shape
+    gather         takes slices of a tensor along one axis
     moves          only moves elements: what is known of some of them carries over one by one
     joins          likewise, several tensors into one
     shape          looks at the input's shape only
@@ -89,6 +90,7 @@ def ops_with(*traits: str) -> frozenset[str]:
 
 
 BIASED_SUMS = ops_with("sum", "bias")
+BINARY_SWITCHES = ops_with("switch") - {"_SwitchN"}
 CALLS = ops_with("call")
 CONTRACTIONS = ops_with("matrix_product", "convolution")
 CONVOLUTIONS = ops_with("convolution")
@@ -97,6 +99,7 @@ EXIT = ops_with("exit")
 FEEDS_TRAINING = ops_with("feeds_training")
 FUNCTION_CALLS = ops_with("call", "branch", "loop")
 FUSED_BATCH_NORMS = ops_with("fused_batch_norm")
+GATHERS = ops_with("gather")
 HEAVY = ops_with("heavy")
 LOOPS = ops_with("loop")
 MERGE = ops_with("merge")

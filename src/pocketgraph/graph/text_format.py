@@ -33,8 +33,8 @@ from collections.abc import Iterable
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node
-from pocketgraph.graph.spelling import node_line, print_attr, print_tensor
 from pocketgraph.graph.text_parser import parse
+from pocketgraph.graph.text_printer import node_line, print_attr, print_tensor
 
 __all__ = ["parse", "print_attr", "print_graph", "print_node", "print_tensor"]
 

@@ -14,8 +14,8 @@ from pocketgraph.graph.dtype import BOOL, STRING, DType
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node
 from pocketgraph.graph.shape import Shape
-from pocketgraph.graph.spelling import BARE_NAME, BARE_REF, is_shape_key
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.graph.text_printer import BARE_NAME, BARE_REF, is_shape_key
 
 MOST_ELEMENTS = 1 << 26  # of one tensor that the text fills with a single value
 DEEPEST = 64  # nested lists and functions

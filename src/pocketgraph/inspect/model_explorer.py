@@ -14,7 +14,7 @@ from pocketgraph.errors import PocketgraphError, printable
 from pocketgraph.formats.files import check_place, write_atomically
 from pocketgraph.graph import Graph, Node, Tensor, canonical
 from pocketgraph.graph.node import parse_ref
-from pocketgraph.graph.spelling import print_attr, print_tensor
+from pocketgraph.graph.text_printer import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
 from pocketgraph.inspect.view.overlay import layers_of_report
 from pocketgraph.runtime import StepTrace

@@ -14,7 +14,7 @@ SEED = 0xDECAFCAFFE
 MULTIPLIER = 0xC6A4A7935BD1E995
 GOLDEN_RATIO = 0x9E3779B97F4A7800  # of 64 bits, as Hash64Combine has it
 SHORT = 128  # bytes; NumPy pays for more only
-WORD = (1 << 64) - 1
+MASK = (1 << 64) - 1
 
 
 def hash64(data: bytes) -> int:
@@ -23,21 +23,21 @@ def hash64(data: bytes) -> int:
 
 
 def _hash(data: bytes) -> int:
-    h = SEED ^ (len(data) * MULTIPLIER & WORD)
+    h = SEED ^ (len(data) * MULTIPLIER & MASK)
     whole = len(data) & ~7
     for k in _mixed(data[:whole]):
-        h = (h ^ k) * MULTIPLIER & WORD
+        h = (h ^ k) * MULTIPLIER & MASK
     if whole < len(data):
-        h = (h ^ int.from_bytes(data[whole:], "little")) * MULTIPLIER & WORD
-    h = (h ^ h >> 47) * MULTIPLIER & WORD
+        h = (h ^ int.from_bytes(data[whole:], "little")) * MULTIPLIER & MASK
+    h = (h ^ h >> 47) * MULTIPLIER & MASK
     return h ^ h >> 47
 
 
 def _mixed(data: bytes) -> list[int]:
     """Each word of eight bytes as it goes into the hash."""
     if len(data) <= SHORT:
-        products = [word * MULTIPLIER & WORD for word in struct.unpack(f"<{len(data) // 8}Q", data)]
-        return [(k ^ k >> 47) * MULTIPLIER & WORD for k in products]
+        products = [word * MULTIPLIER & MASK for word in struct.unpack(f"<{len(data) // 8}Q", data)]
+        return [(k ^ k >> 47) * MULTIPLIER & MASK for k in products]
     words = np.frombuffer(data, "<u8").astype(np.uint64) * np.uint64(MULTIPLIER)
     mixed: list[int] = ((words ^ words >> np.uint64(47)) * np.uint64(MULTIPLIER)).tolist()
     return mixed

@@ -15,6 +15,7 @@ from pocketgraph.kernels.arrays import Array
 _FACTORS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
+MASK = 2**64 - 1
 ROUNDS = 10
 _KEY_STEPS = np.arange(ROUNDS, dtype=np.uint64).reshape(-1, 1, 1) * np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
 TINIEST = np.float32(1e-7)
@@ -38,7 +39,7 @@ class Philox:
     @staticmethod
     def seeded(seed: int, seed2: int) -> Philox:
         """The generator of an op with these two seed attributes."""
-        return Philox(seed & (2**64 - 1), (seed2 & (2**64 - 1)) << 64)
+        return Philox(seed & MASK, (seed2 & MASK) << 64)
 
     def skip(self, blocks: int) -> Philox:
         """The generator after so many blocks of four numbers; the counter of 128 bits goes round."""
@@ -72,7 +73,7 @@ class Philox:
 
     def _blocks(self, offsets: Array) -> Array:
         """uint32 (n, 4): the blocks this far (n,) from this one."""
-        low, high = self.counter & (2**64 - 1), self.counter >> 64
+        low, high = self.counter & MASK, self.counter >> 64
         with np.errstate(over="ignore"):
             lower = np.uint64(low) + offsets
             upper = np.uint64(high) + (lower < np.uint64(low)).astype(np.uint64)
@@ -150,7 +151,7 @@ class Philox:
             values = pairs[:, 0] | (pairs[:, 1] << _SHIFT)
         else:
             values = self.words(count).astype(np.uint64)
-        shifted: Array = np.uint64(low & (2**64 - 1)) + values % np.uint64(high - low)
+        shifted: Array = np.uint64(low & MASK) + values % np.uint64(high - low)
         return shifted.astype(np.int64).astype(dtype)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name
-from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SELECTS, SUMS, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, PASSES, PRODUCTS, QUOTIENTS, SELECTS, SUMS, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
@@ -231,7 +231,7 @@ def _is_rate(tensors: Tensors, ref: str) -> bool:
             if shape is not None and shape.rank not in (None, 0):
                 return False
         elif node.op in OF_RATE:
-            data = node.data_inputs[:1] if node.op in ("Switch", "RefSwitch") else node.data_inputs
+            data = node.data_inputs[:1] if node.op in BINARY_SWITCHES else node.data_inputs
             waiting.extend(data)
         else:
             return False

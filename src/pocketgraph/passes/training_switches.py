@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import descendants, reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
@@ -77,7 +77,7 @@ def _branches(graph: Graph, name: str) -> tuple[set[str], set[str]]:
     found: tuple[set[str], set[str]] = (set(), set())
     deciding = {name} | descendants(graph, [name], lambda node: node.op in ops_with("passes"))
     for switch in graph:
-        if switch.op not in ("Switch", "RefSwitch") or node_name(switch.data_inputs[1]) not in deciding:
+        if switch.op not in BINARY_SWITCHES or node_name(switch.data_inputs[1]) not in deciding:
             continue
         for reader in graph.consumers.get(switch.name, ()):
             ports = {parse_ref(ref).port for ref in reader.data_inputs if node_name(ref) == switch.name}

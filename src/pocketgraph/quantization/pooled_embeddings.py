@@ -17,7 +17,7 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.node import parse_ref
-from pocketgraph.graph.op_traits import SELECTS
+from pocketgraph.graph.op_traits import GATHERS, SELECTS
 
 POOLINGS = {"SparseSegmentMean": -1.0, "SparseSegmentSqrtN": -0.5, "SparseSegmentSum": 0.0}
 """The power of the number of words by which the sum is multiplied."""
@@ -49,7 +49,7 @@ def poolings(graph: Graph, needed: Collection[str]) -> Iterator[Pooling]:
             continue
         rows = _plain(graph, node.data_inputs[0])
         unique, port, _ = parse_ref(canonical(node.data_inputs[1]))
-        if rows.op not in ("GatherV2", "Gather") or graph[unique].op not in ("Unique", "UniqueV2") or port != 1:
+        if rows.op not in GATHERS or graph[unique].op not in ("Unique", "UniqueV2") or port != 1:
             continue
         weights = graph.constant(rows.data_inputs[0])
         axis = graph.constant(rows.data_inputs[2]) if rows.op == "GatherV2" else None

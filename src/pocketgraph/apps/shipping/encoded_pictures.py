@@ -17,7 +17,7 @@ from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
-from pocketgraph.graph.op_traits import PICTURE_FILES, ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PICTURE_FILES, ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -44,7 +44,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
     needed = reachable(graph, [node_name(name) for name in outputs])
     texts = [
         node for node in graph
-        if node.name in needed and node.op in ("Placeholder", "PlaceholderV2") and node.attr("dtype") is STRING
+        if node.name in needed and node.op in NO_DEFAULT_PLACEHOLDERS and node.attr("dtype") is STRING
     ]  # fmt: skip
     if len(texts) != 1 or not any(graph[name].op in PICTURE_FILES for name in needed):
         return None

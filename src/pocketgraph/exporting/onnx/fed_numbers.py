@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node, parse_ref
-from pocketgraph.graph.op_traits import SAME_ELEMENTS
+from pocketgraph.graph.op_traits import GATHERS, SAME_ELEMENTS
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartRunner
 
@@ -28,7 +28,7 @@ def index_ranges(part: OfferedPart) -> dict[int, int]:
     places = {str(endpoint): place for place, endpoint in enumerate(reference.inputs)}
     found: dict[int, int] = {}
     for node in made_by.values():
-        if node.op not in ("Gather", "GatherV2") or node.attr("batch_dims", 0):
+        if node.op not in GATHERS or node.attr("batch_dims", 0):
             continue
         table, indices = (_passed(made_by, places, ref) for ref in node.data_inputs[:2])
         if not isinstance(indices, int) or indices not in about["fed"]:

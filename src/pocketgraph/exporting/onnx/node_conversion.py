@@ -14,6 +14,7 @@ from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxVal
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import BINARY_SWITCHES
 from pocketgraph.kernels.shapes.infer import MALFORMED
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
@@ -56,7 +57,7 @@ class NodeConversion(ABC):
     def node(self, item: Item) -> None:
         """Converts one node."""
         node = item.node
-        if node.op in ("Switch", "RefSwitch"):
+        if node.op in BINARY_SWITCHES:
             if self.is_a_tensor(item.data[0]):
                 with self.emit.at(node):
                     source = self.emit.value(str(item.data[0]))

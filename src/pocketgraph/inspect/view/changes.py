@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.graph import Graph, Node, Tensor
-from pocketgraph.graph.spelling import print_attr
+from pocketgraph.graph.text_printer import print_attr
 
 KINDS = VANISHED, CAME, CHANGED, REWIRED = "vanished", "came", "changed", "rewired"
 LONGEST = 120  # letters of an attribute

@@ -9,7 +9,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.spelling import print_attr, print_tensor
+from pocketgraph.graph.text_printer import print_attr, print_tensor
 from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, layer_in_file
 from pocketgraph.inspect.view.scope import Link
 from pocketgraph.inspect.view.weight_histograms import Histogram, histogram_of

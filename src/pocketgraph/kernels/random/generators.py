@@ -22,7 +22,6 @@ from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable
 
 PHILOX = 1
-WORD = 2**64
 
 
 def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
@@ -33,11 +32,11 @@ def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
         state = resource.read()
         if state.dtype != np.int64 or state.ndim != 1 or state.size < 3:
             raise RunError(f"the state of a Philox generator is int64 (3,), not {state.dtype} {list(state.shape)}")
-        low, high, key = (int(v) % WORD for v in state[:3])
+        low, high, key = (int(v) & MASK for v in state[:3])
         generator = Philox(key, low | high << 64)
         after = generator.skip(blocks).counter
         changed = state.copy()
-        changed[:2] = np.array([after % WORD, after >> 64], np.uint64).view(np.int64)
+        changed[:2] = np.array([after & MASK, after >> 64], np.uint64).view(np.int64)
         resource.assign(changed)
     return generator
 

@@ -21,7 +21,6 @@ from pocketgraph.kernels.philox import RESERVED, Philox
 from pocketgraph.kernels.random.rejection_sampling import each_drawn, gamma, poisson
 from pocketgraph.kernels.registry import Context, kernel
 
-MASK = 2**64 - 1
 FEW = 2048  # numbers that are drawn for several runs at once
 AHEAD = 16  # runs
 

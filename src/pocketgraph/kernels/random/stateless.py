@@ -20,7 +20,6 @@ from pocketgraph.kernels.random.sampling import bounds, chosen_classes, shuffled
 from pocketgraph.kernels.registry import kernel
 
 PHILOX, AUTOMATIC = 1, 3
-WORD = 2**64
 
 
 def _generator(key: Array, counter: Array, alg: Array) -> Philox:
@@ -29,8 +28,8 @@ def _generator(key: Array, counter: Array, alg: Array) -> Philox:
         raise RunError(f"Unsupported algorithm id: {integer(alg)}; CPU kernels draw by Philox (1)")
     if key.shape != (1,) or counter.ndim != 1 or counter.size < 2:
         raise RunError(f"a Philox generator is a key of 1 and a counter of 2, not {list(key.shape + counter.shape)}")
-    low, high = (c % WORD for c in ints(counter)[:2])
-    return Philox(integer(key) % WORD, low | high << 64)
+    low, high = (c & MASK for c in ints(counter)[:2])
+    return Philox(integer(key) & MASK, low | high << 64)
 
 
 @kernel("StatelessRandomGetAlg")
@@ -43,7 +42,7 @@ def stateless_random_get_alg() -> Array:
 def stateless_random_get_key_counter(seed: Array) -> tuple[Array, Array]:
     """(key (1,), counter (2,)) that the two seeds are mixed into."""
     found = stateless(seed)
-    words = [found.counter % WORD, found.counter >> 64]
+    words = [found.counter & MASK, found.counter >> 64]
     return np.array([found.key], dtype=np.uint64), np.array(words, dtype=np.uint64)
 
 

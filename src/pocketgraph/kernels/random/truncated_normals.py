@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
-from pocketgraph.kernels.philox import Philox
-from pocketgraph.kernels.random.sampling import MASK, drawing, stateless
+from pocketgraph.kernels.philox import MASK, Philox
+from pocketgraph.kernels.random.sampling import drawing, stateless
 from pocketgraph.kernels.registry import Context, kernel
 
 WIDE = 1.0

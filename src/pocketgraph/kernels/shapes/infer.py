@@ -11,7 +11,7 @@ from pocketgraph.budgets import timed
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
-from pocketgraph.graph.op_traits import NEXT_ITERATION, ops_with
+from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, known_outputs, of_tensor
@@ -198,7 +198,7 @@ def postorder(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
             if node is not None and name not in opened:
                 opened.add(name)
                 before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
-                if node.op in ("Merge", "RefMerge"):
+                if node.op in MERGE:
                     back = [name for name in before if name in graph and graph[name].op in NEXT_ITERATION]
                     starts.extend(back)
                     before = [name for name in before if name not in back]

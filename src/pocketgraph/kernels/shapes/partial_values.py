@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node, Shape, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, STRING, DType
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, ops_with
 
 LARGEST = 1024  # elements; sizes, paddings, permutations and the like are far smaller, weights far larger
 
@@ -93,7 +93,7 @@ def known_outputs(
     if node.op in ("Rank", "Size"):
         count = inputs[0].rank if node.op == "Rank" else inputs[0].elements
         return [None if count is None else np.asarray(count, node.dtype("out_type", INT32).numpy)]
-    if node.op in ("Enter", "RefEnter"):
+    if node.op in ENTER:
         return [known[0] if known and node.attrs.get("is_constant") is True else None]
     if node.op == "PlaceholderWithDefault":
         return list(known) if is_complete else []

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, SEED
+from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, MASK, SEED
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.sparse.feature_crosses import LARGEST, _crossed, _number, sparse_cross
-from pocketgraph.kernels.text.hashing import MASK
 
 SIGN = 1 << 63
 

@@ -14,9 +14,9 @@ import numpy as np
 from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, ints, strings
-from pocketgraph.kernels.murmur_hash import MULTIPLIER
+from pocketgraph.kernels.murmur_hash import MASK, MULTIPLIER
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.hashing import CATEGORIES, MASK, fingerprint64
+from pocketgraph.kernels.text.hashing import CATEGORIES, fingerprint64
 from pocketgraph.kernels.text.keyed_hashing import sip_hash
 
 LARGEST = 2**63 - 1

@@ -13,12 +13,11 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.murmur_hash import hash64
+from pocketgraph.kernels.murmur_hash import MASK, hash64
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.strings import as_string
 
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
-MASK = (1 << 64) - 1
 CATEGORIES = 1 << 14  # texts whose fingerprints are kept: some 3 MB at most
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.murmur_hash import MASK
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.hashing import CATEGORIES, MASK
+from pocketgraph.kernels.text.hashing import CATEGORIES
 
 
 def _turned(value: int, by: int) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer
-from pocketgraph.kernels.random.sampling import MASK, drawing
+from pocketgraph.kernels.philox import MASK
+from pocketgraph.kernels.random.sampling import drawing
 from pocketgraph.kernels.registry import Context, kernel
 
 MOST = 1 << 24

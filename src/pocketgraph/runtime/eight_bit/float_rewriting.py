@@ -20,6 +20,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QUINT8
+from pocketgraph.graph.op_traits import ENTER
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     WIDE,
@@ -62,7 +63,7 @@ def without_codes(graph: Graph, kept: Collection[str], needed: Collection[str], 
     if not parts.inside:
         return graph
     inside = [graph[name] for name in parts.inside]
-    has_loops = any(node.op in ("Enter", "RefEnter") for node in graph)  # constants would have to enter them
+    has_loops = any(node.op in ENTER for node in graph)  # constants would have to enter them
     may_hold_codes = all(node.op in OPS for node in inside) and not has_loops
     if may_hold_codes and wants_codes(inside, parts.shapes, parts.follows(), parts.found_between()):
         return ExactCodes(graph, parts.inside, parts.shapes).rewritten()

@@ -11,7 +11,13 @@ from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, PASSES_OR_ENTERS
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    MERGE,
+    NEXT_ITERATION,
+    NO_DEFAULT_PLACEHOLDERS,
+    PASSES_OR_ENTERS,
+)
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
 from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, ordered_units, waits_of
@@ -117,7 +123,7 @@ class Builder(RegionDraft):
             return
         if (op in SAME or op in NEXT_ITERATION) and item.data:
             self.add_same(item, live)
-        elif op in ("Switch", "RefSwitch"):
+        elif op in BINARY_SWITCHES:
             add_switch(self, item, live)
         elif op == "_SwitchN":
             add_switch_of_many(self, item, live)
@@ -184,7 +190,7 @@ class Builder(RegionDraft):
         node, may_refer = item.node, False
         if self.is_shared(item, live):
             return
-        if node.op in ("Placeholder", "PlaceholderV2"):
+        if node.op in NO_DEFAULT_PLACEHOLDERS:
             call: Callable[..., Any] = partial(not_fed, node)
             if not live.atoms and self.within is loops.ROOT:
                 not_fed(node)

@@ -22,8 +22,8 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_part_planner import DynamicPartPlanner
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
+from pocketgraph.runtime.planning.part_nodes import PartNodes
 from pocketgraph.runtime.planning.part_setup import part_of_earlier
-from pocketgraph.runtime.planning.stand_ins import StandIns
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 LARGE = 1 << 16  # bytes of a piece that is not copied
@@ -52,18 +52,18 @@ def keep(
     folder = cache.directory(request.cache_dir)
     if folder is None or graph.secret or any(not part.found_by for part in made):
         return
-    stand_ins = StandIns(request.feeds, made)
-    if any(name in graph.nodes for name in stand_ins.names):
+    part_nodes = PartNodes(request.feeds, made)
+    if any(name in graph.nodes for name in part_nodes.names):
         return
-    if any(endpoint.node in stand_ins.home for endpoint in request.feeds):  # one output is fed, another one computed
+    if any(endpoint.node in part_nodes.home for endpoint in request.feeds):  # one output is fed, another one computed
         return
-    nodes = stand_ins.nodes(request.feeds, items)
-    fetches = [stand_ins.moved(endpoint) for endpoint in request.fetches]
-    targets = [stand_ins.home.get(name, name) for name in request.targets]
+    nodes = part_nodes.nodes(request.feeds, items)
+    fetches = [part_nodes.moved(endpoint) for endpoint in request.fetches]
+    targets = [part_nodes.home.get(name, name) for name in request.targets]
     try:
         rest = graph.replace(nodes, inputs=(), outputs=(), signatures={})
-        running = needed(rest, stand_ins.fed, fetches, targets)
-        left = {*running, *(endpoint.node for endpoint in stand_ins.fed)}
+        running = needed(rest, part_nodes.fed, fetches, targets)
+        left = {*running, *(endpoint.node for endpoint in part_nodes.fed)}
         data = list(_joined(graphdef.chunks(rest.replace([node for node in nodes if node.name in left]))))
     except PocketgraphError:
         return
@@ -71,12 +71,12 @@ def keep(
         return
     ops = {node.op for node in rest if node.name in left}
     about = {
-        "parts": [part for part in stand_ins.listed() if part[0] in left],
+        "parts": [part for part in part_nodes.listed() if part[0] in left],
         "fetches": [*map(str, fetches)],
         "targets": targets,
         "given": sorted(left - running.keys()),
         "dynamic": [
-            (part.node.name, part.call.members, stand_ins.spelled(part.inputs), stand_ins.spelled(part.outputs))
+            (part.node.name, part.call.members, part_nodes.spelled(part.inputs), part_nodes.spelled(part.outputs))
             for part in later
             if isinstance(part.call, (DynamicPart, ValueKeyedPart))
         ],
@@ -115,15 +115,15 @@ def reopened(
     registry.KERNELS.load(about["kernels"])
     PLAIN.update(about["plain"])
     parts: list[PartCall] = []
-    for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
+    for index, (part_node, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
         types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
         found = part_of_earlier(request, key, list(types), wanted, types, whole)
         if found is None:
-            raise LookupError(stand_in)
+            raise LookupError(part_node)
         opened.append(found)
-        outputs = tuple(Endpoint(stand_in, port) for port in range(count))
+        outputs = tuple(Endpoint(part_node, port) for port in range(count))
         part = CompiledPart(ops, tuple(map(Endpoint.of, inputs)), outputs, found)
-        parts.append(part.as_step(index, (stand_in,)))
+        parts.append(part.as_step(index, (part_node,)))
     fetches, targets = tuple(map(Endpoint.of, about["fetches"])), tuple(about["targets"])
     kept = [
         (name, members, list(map(Endpoint.of, taken)), list(map(Endpoint.of, given)))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from pocketgraph.formats.attr_value import encode_attr
 from pocketgraph.graph import Node, parse_ref
-from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, WORD, hash64
+from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, MASK, hash64
 
 SIZES = (3, 7, 17, 37, 79, 167, 337, 677, 1361, 2729, 5471, 10949)
 """Buckets of GNU's std::unordered_set as it grows; it grows before it would hold as many names as it has buckets."""
@@ -23,7 +23,7 @@ def node_hash(node: Node, *, with_name: bool = True) -> int:
         if result is None:
             result = other
         else:
-            result ^= (other + GOLDEN_RATIO + (result << 10) + (result >> 4)) & WORD
+            result ^= (other + GOLDEN_RATIO + (result << 10) + (result >> 4)) & MASK
     assert result is not None
     return result
 

@@ -10,6 +10,7 @@ from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import Graph, Node, Tensor, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 from pocketgraph.graph.edit import remove_attributes, replace_matches
+from pocketgraph.graph.op_traits import GATHERS
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
@@ -19,7 +20,7 @@ from pocketgraph.transforms.parts.sparse_tables.stored import saved_slices, tabl
 from pocketgraph.transforms.tool import transform
 
 TABLE = Pattern("Identity", [Pattern("Const|Variable|VariableV2", name="table")], name="identity")
-GATHERS = (
+TABLE_GATHERS = (
     Pattern("Gather", [TABLE, Pattern("*", name="ids")]),
     Pattern("GatherV2", [TABLE, Pattern("*", name="ids"), Pattern("Const", name="axis")]),
 )
@@ -77,7 +78,7 @@ def sparsify_gather(
     graph = remove_attributes(graph, ["_output_shapes"])
     slices = saved_slices(graph, strict=compat.original)
     rounds = _rounds_of_original if compat.original else _replaced
-    for pattern in GATHERS:
+    for pattern in TABLE_GATHERS:
         graph = rounds(graph, pattern, _Values(checkpoint, slices), group_init_node)
     return graph
 
@@ -185,7 +186,7 @@ def _replaced(graph: Graph, pattern: Pattern, values: _Values, group: str) -> Gr
 def _obstacle(graph: Graph, match: Match, outputs: set[str], values: _Values) -> str:
     """Why a gather cannot be replaced, or nothing."""
     identity, table = match["identity"], match["table"]
-    if any(reader.op not in ("Gather", "GatherV2") for reader in graph.consumers.get(identity.name, ())):
+    if any(reader.op not in GATHERS for reader in graph.consumers.get(identity.name, ())):
         return f"something else reads its table '{identity.name}', too"
     if {identity.name, table.name} & outputs or identity.control_inputs:
         return f"its table '{identity.name}' is needed by itself"

@@ -12,6 +12,7 @@ from typing import Any
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import SUMS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.rectified_layers import CONVOLUTIONS, RECTIFIERS
 from pocketgraph.runtime.planning.graph_state import GraphState
@@ -33,7 +34,7 @@ def _changed(node: Node, state: GraphState) -> Node | None:
     """The node in the other form; None where it stays."""
     if node.name in state.fed_nodes or node.attrs.get("T") is not FLOAT:
         return None
-    if node.op in ("Add", "AddV2"):
+    if node.op in SUMS:
         return _bias_add(node, state.graph, state.inferred)
     return _bias_add_grad(node, state.graph, state.inferred) if node.op == "Sum" else None
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, SWITCH
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, MERGE, NEXT_ITERATION
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.needed import Item, item_of
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
@@ -17,7 +17,7 @@ def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str,
     """The Switches whose predicate is known, with its value."""
     found = {}
     for name, item in items.items():
-        if item.node.op in SWITCH and item.node.op != "_SwitchN" and len(item.data) == 2:
+        if item.node.op in BINARY_SWITCHES and len(item.data) == 2:
             value = inferred.value(str(item.data[1]))
             if value is not None and value.size == 1:
                 found[name] = bool(value)

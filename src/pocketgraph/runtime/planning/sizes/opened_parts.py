@@ -26,13 +26,13 @@ from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants
+from pocketgraph.runtime.planning.part_nodes import PartNodes
 from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.sizes.open_layers import OpenCall, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.sizes.operand_numbers import OperandNumbers
 from pocketgraph.runtime.planning.sizes.program_layers import ProgramLayers
 from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls
 from pocketgraph.runtime.planning.sizes.sized_executables import SizedExecutables
-from pocketgraph.runtime.planning.stand_ins import StandIns
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
@@ -166,17 +166,17 @@ def _program(
     runs: Any = executable  # an Executable, as far as a step asks
     compiled = CompiledPart(part.ops, inputs, outputs, runs)
     graph = request.graph
-    stand_ins = StandIns(request.feeds, [compiled])
-    rest = graph.replace(stand_ins.nodes(request.feeds, items), inputs=(), outputs=(), signatures={})
-    fetches = [stand_ins.moved(endpoint) for endpoint in request.fetches]
-    running = needed(rest, stand_ins.fed, fetches, ())
+    part_nodes = PartNodes(request.feeds, [compiled])
+    rest = graph.replace(part_nodes.nodes(request.feeds, items), inputs=(), outputs=(), signatures={})
+    fetches = [part_nodes.moved(endpoint) for endpoint in request.fetches]
+    running = needed(rest, part_nodes.fed, fetches, ())
     library = FunctionLibrary(rest, without=request.without)
     if "deduplicate_constants" not in request.without:  # so that steps that compute the same are found
-        plan = Plan(running, frozenset(stand_ins.fed), dict.fromkeys(running, ROOT), {}, library)
-        held = {endpoint.node for endpoint in (*request.feeds, *fetches)}.union(stand_ins.names)
+        plan = Plan(running, frozenset(part_nodes.fed), dict.fromkeys(running, ROOT), {}, library)
+        held = {endpoint.node for endpoint in (*request.feeds, *fetches)}.union(part_nodes.names)
         rest = deduplicate_constants(rest, plan, part.inferred, held)
-        running = needed(rest, stand_ins.fed, fetches, ())
-    check_kernels((item.node for name, item in running.items() if name not in stand_ins.names), library)
-    outputs = tuple(Endpoint(stand_ins.names[0], port) for port in range(len(part.outputs)))
-    steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, stand_ins.names)]
+        running = needed(rest, part_nodes.fed, fetches, ())
+    check_kernels((item.node for name, item in running.items() if name not in part_nodes.names), library)
+    outputs = tuple(Endpoint(part_nodes.names[0], port) for port in range(len(part.outputs)))
+    steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, part_nodes.names)]
     return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)

@@ -1,4 +1,4 @@
-"""How nodes, attributes and tensors are spelled in the text form, which ``graph.text_format`` describes."""
+"""Prints nodes, attributes and tensors in the text form, which ``graph.text_format`` describes."""
 
 from __future__ import annotations
 
