@@ -122,7 +122,7 @@ def quantize(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     way = Quantizer(
         model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
-        shapes or {},
+        shapes or {}, is_static=mode == "static",
     )  # fmt: skip
     if mode == "static":
         options = QuantizationOptions(

@@ -30,7 +30,7 @@ from pocketgraph.quantization.mixed_precision import (
     sensitivity,
 )
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
-from pocketgraph.quantization.ranges import range_margin, range_selection, trained_ranges
+from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
 
 
@@ -99,6 +99,7 @@ ANALYSIS_STEPS = (
     Step("range_selection", "which of the values seen get codes", range_selection.select_ranges, is_optional=False),
     Step("range_margin", "codes reach further than the samples where other inputs are likely to",
          range_margin.apply, lambda state: not is_int8(state) or state.options.ranges == "auto"),
+    Step("mask_ranges", "masks of attention reach no lower than a softmax tells apart", mask_ranges.apply),
     Step("trained_ranges", "a quantization-aware training's ranges are taken, and its rounding in float is left out",
          trained_ranges.apply, is_optional=False),
     Step("named_layers", "layers that are named stay in float", float_layers.keep_named, is_optional=False),

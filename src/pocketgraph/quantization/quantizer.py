@@ -82,6 +82,8 @@ class Quantizer:
         without: tuple[str, ...],
         signature: str | None = None,
         stated: Sizes | None = None,
+        *,
+        is_static: bool = True,
     ) -> None:
         self.padding, self.signature = 0.0, signature
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
@@ -130,8 +132,8 @@ class Quantizer:
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
         self.graphs = (graph, self.graph)
         if form == "tflite":
-            is_observed = samples is not None  # else nothing is in the way of an infinity
-            self.program = canonicalize(self.program, without if is_observed else (*without, "finite_masks"))
+            # where tensors stay floats, nothing is in the way of an infinity
+            self.program = canonicalize(self.program, without if is_static else (*without, "finite_masks"))
         else:
             # what it does not hold is said before the work
             written = to_graphdef(self.program, self.graph, self.outputs)

@@ -11,6 +11,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization.canonical.masked_values import bound_masks
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
 from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
@@ -67,7 +68,9 @@ def quantize_weights(
     """
     check_weights(program)
     tell = progress or silent
-    seen = observe(program, samples, count, tell, threads) if count else {}
+    observed = copied(program)
+    bound_masks(observed)  # only an infinity that a layer makes tells of damage
+    seen = observe(observed, samples, count, tell, threads) if count else {}
     fewest = step_limits.FEWEST_COMPRESSED_ELEMENTS if count else step_limits.FEWEST_CODED_ELEMENTS
     layers = codable_layers(program, bits, fewest)
     if rounding == "nearest" or not layers or not (graphs or count):

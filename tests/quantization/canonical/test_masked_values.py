@@ -75,11 +75,13 @@ def test_an_exported_file_of_floats_keeps_infinity(tmp_path: pathlib.Path) -> No
     np.testing.assert_array_equal(answer(tmp_path / "net.tflite", [1, 3.5, 3, 2], (1, 4)), [1, -np.inf, 3, 2])
 
 
+@pytest.mark.parametrize("samples", [None, np.random.default_rng(1).uniform(-4, 4, (8, 4)).astype(np.float32)])
 @pytest.mark.parametrize("mode", ["weights", "dynamic"])
-def test_weights_alone_in_codes_keep_infinity(tmp_path: pathlib.Path, mode: str) -> None:
-    """Without samples nothing is observed; the values are those of the graph in TensorFlow."""
+def test_weights_alone_in_codes_keep_infinity(tmp_path: pathlib.Path, mode: str, samples: np.ndarray | None) -> None:
+    """The values are those of the graph in TensorFlow; with samples, which fit the codes, the mask was -1e30."""
     text = f"{MASK}    told = IsFinite(masked, T=float)\n    y = Cast(told, SrcT=bool, DstT=float)\n"
-    pocketgraph.quantize(graph_of(text, ["masked:0", "y:0"], low=-np.inf), mode=mode).save(tmp_path / "small.tflite")
+    graph = graph_of(text, ["masked:0", "y:0"], low=-np.inf)
+    pocketgraph.quantize(graph, samples, mode=mode).save(tmp_path / "small.tflite")
     found = answer(tmp_path / "small.tflite", [1, 3.5, 3, 2], (1, 4))
     np.testing.assert_array_equal(found, [1, -np.inf, 3, 2])
     with pocketgraph.Session(tmp_path / "small.tflite", threads=1) as session:

@@ -119,7 +119,9 @@ class _Int8Conversion:
                     prescribed.setdefault(leader, []).append(self.prescribed[operation.code])
             if kind is OperatorRule.SAME:
                 for value in float_operands(operation):
-                    if value.constant is not None:
+                    if value in self.recipe.ranges and value.constant is not None:
+                        cover(operation.outputs[0], self.recipe.ranges[value])
+                    elif value.constant is not None:
                         numbers = value.constant.numpy()
                         usual = numbers[np.abs(numbers) < STANDS_FOR_INFINITY]
                         if usual.size:
@@ -166,7 +168,8 @@ class _Int8Conversion:
             return self.quantization(operation.outputs[0])
         assert value.constant is not None
         numbers = value.constant.numpy()
-        return Range(float(numbers.min()), float(numbers.max())).quantization(self.recipe.bits)
+        span = self.recipe.ranges.get(value) or Range(float(numbers.min()), float(numbers.max()))
+        return span.quantization(self.recipe.bits)
 
     def run(self) -> ConvertedProgram:
         inputs = [self.entering(value) for value in self.program.inputs]

@@ -23,7 +23,8 @@ class ConversionRecipe:
     """How to quantize a program.
 
     Attributes:
-        ranges: what values each tensor takes; a tensor without range is kept in float.
+        ranges: what values each tensor takes, without which it is kept in float; of a constant, where codes for less
+            than its numbers do.
         keep: operations that go on computing in float.
         weights: codes of layers whose weights are not just rounded.
         io: one of ``io_types``: what goes in and comes out.

@@ -11,9 +11,11 @@ import numpy as np
 
 from pocketgraph import cluster
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.canonical.masked_values import masked_borders
+from pocketgraph.quantization.core.masked_scores import normalized_scores, without_masks
 from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views
@@ -98,12 +100,13 @@ class _Observing:
         self, program: Program, values: Sequence[Value], observations: Sequence[Observation], threads: int
     ) -> None:
         self._program, self._values, self._observations, self._threads = program, values, observations, threads
+        self._normalized = normalized_scores(program)
         self._running: ProgramRunner | None = None
 
     def added(self, item: tuple[int, Sample]) -> bool:
         """Runs a sample and takes it in."""
         seen = dict(zip(self._values, self._observations, strict=True))
-        self._runner().visit(item[1], lambda value, views: seen[value].add(views[value]))
+        self._runner().visit(item[1], lambda value, views: seen[value].add(self._shown(value, views)))
         return True
 
     def taken(self, row: Sequence[TensorSummary | None]) -> bool:
@@ -122,7 +125,7 @@ class _Observing:
             found: list[TensorSummary | None] = [None] * len(place)
 
             def look(value: Value, views: Views) -> None:
-                array, observation = views[value], self._observations[place[value]]
+                array, observation = self._shown(value, views), self._observations[place[value]]
                 observation.samples = number
                 found[place[value]] = observation.summary(array) if array.size else None
 
@@ -130,6 +133,9 @@ class _Observing:
             return found
 
         return row
+
+    def _shown(self, value: Value, views: Views) -> Array:
+        return without_masks(views[value]) if value in self._normalized else views[value]
 
     def _runner(self) -> ProgramRunner:
         if self._running is None:
