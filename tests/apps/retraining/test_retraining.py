@@ -385,6 +385,24 @@ def test_a_finished_file_is_no_base(photos: pathlib.Path, tmp_path: pathlib.Path
         retrain(load(tmp_path / "base.tflite"), photos)
 
 
+def test_ship_judges_a_retrained_model_on_photos_that_retrain_held_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the hash is of the path as it is given
+    colour_photos(tmp_path / "photos")
+    save(retrain(base(), "photos").graph, "net.pb")
+    made = ship("net.pb", "out", "photos")
+    held = {entry.path for entry in examples_of("photos")[1] if entry.category != "training"}
+    lines = (tmp_path / "out" / "samples.txt").read_text().splitlines()
+    paths = [os.path.normpath(os.path.join("out", line.partition("\t")[0])) for line in lines]
+    taught = 90 - len(held)
+    assert held == set(paths[taught:])
+    assert held.isdisjoint(paths[:taught])
+    assert f"of {len(held)} answers are right" in made.tried[-1].words
+    assert f"--data=out/samples.txt --skip={taught} --limit={len(held)}" in made.commands[0]
+    assert any("if retrain was told other percentages" in line for line in made.unknown)
+
+
 def test_ship_tells_that_photos_which_judge_a_retrained_model_may_have_taught_it(
     photos: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

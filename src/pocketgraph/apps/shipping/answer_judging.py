@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pocketgraph.apps.retraining.retrained_graph import LAYER
+from pocketgraph.apps.shipping.held_back import is_retrained
 from pocketgraph.datasets.class_labels import tells_two, two_classes
 from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
@@ -92,15 +92,21 @@ def unjudged(samples: int | None) -> str:
     return f"others than {left} left to judge it on"
 
 
-def unseen(graph: Graph, samples: int | None) -> list[str]:
+def unseen(graph: Graph, samples: int | None, *, is_held_back: bool = False) -> list[str]:
     """What is not known of a model's answers on samples that neither taught nor calibrated it, a sentence each.
 
     Args:
         graph: the model; of a retrained one its own photos may be the samples.
         samples: how many judge; None where there are none.
+        is_held_back: whether retrain holds these back, unless it was told otherwise.
     """
     found = [] if samples and samples >= FEWEST_JUDGED else [f"what it loses on {unjudged(samples)}"]
-    if samples and any(node.name.startswith(f"{LAYER}/") for node in graph):
+    if samples and is_held_back:
+        found.append(
+            "whether samples that judge it taught it, if retrain was told other percentages, or another path of the "
+            "folder: those are taken that it holds back by itself"
+        )
+    elif samples and is_retrained(graph):
         found.append(
             "whether samples that judge it taught it, too: retrain learns from most of its folder, and its page tells "
             "how many are right of those that it held back"

@@ -30,6 +30,7 @@ from pocketgraph.apps.shipping.answer_judging import (
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
 from pocketgraph.apps.shipping.found_boxes import box_heads, found_boxes, names_told
+from pocketgraph.apps.shipping.held_back import held_back_last
 from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
@@ -116,7 +117,8 @@ def ship(
     Args:
         model: a graph's file, or the directory of a SavedModel or a training.
         folder: where everything goes; it is made.
-        data: pictures, recordings, a table or arrays, as for ``quantize``; the first ones calibrate, the others judge.
+        data: pictures, recordings, a table or arrays, as for ``quantize``; the first ones calibrate, the others judge;
+            of a folder that ``retrain`` took, those judge that it holds back unless it is told otherwise.
         labels: the file that names the class of each score, a line each.
         target: where it goes, one of TARGETS: on which devices its time is estimated.
         outputs: names of tensors; by default the model's own, or the likeliest.
@@ -172,7 +174,8 @@ def ship(
         work.labels = None
         notify_once(f"labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
     work.target, work.freezing = target, {"repair": True, **allowed}
-    work.forgets = found.freezing.forgets if found.freezing is not None else ()
+    if found.freezing is not None and found.freezing.forgets:
+        work.forgets = forgotten(found.freezing.forgets)
     if texts:
         given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
         work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
@@ -202,7 +205,7 @@ class _Work:
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
         self.source, self.target, self.problem = source, "android", ""
         self.freezing: dict[str, Any] = {}
-        self.forgets: tuple[str, ...] = ()
+        self.forgets = ""  # why its answers cannot be right, where it forgets
         self.names: list[str] = []  # of classes, as the graph has them
         self.app_names: list[str] = []  # of classes or of what is in boxes, for labels.txt
         self.boxes: Callable[..., tuple[str, str]] = partial(found_boxes, Graph(()), ())
@@ -222,15 +225,16 @@ class _Work:
             f"read {result.model} ({counted(len(graph), 'node')}), froze and repaired it, stripped and folded it: "
             f"{FROZEN} ({counted(len(frozen), 'node')})"
         )
-        result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
+        result.doubt = self.forgets or (unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         result.unknown += unsaid_picture_sizes(frozen, self.outputs) if self.data is None else []
-        calibrated, judged = self.shares(frozen)
+        self.data, taught = held_back_last(graph, self.data, self.folder, MOST_CALIBRATED, MOST_JUDGED, FEWEST_JUDGED)
+        calibrated, judged = self.shares(frozen, taught)
         result.is_proved = judged >= FEWEST_JUDGED
         self.reading = likeliest_scaling(
             frozen, whole, self.data, calibrated, self.reading, self.notify,
             labels=self.labels, outputs=self.outputs, threads=self.threads,
         )  # fmt: skip
-        result.unknown += unseen(graph, judged if self.data is not None else None)
+        result.unknown += unseen(graph, judged if self.data is not None else None, is_held_back=taught > 0)
         forms = self.forms(frozen, calibrated)
         for form, make in forms.items():
             result.form = form
@@ -252,12 +256,8 @@ class _Work:
                 break
         return self.finished(calibrated if judged else 0, judged)
 
-    def doubt(self, other: str) -> str:
-        """Why the model's answers cannot be right: because it forgets, else the other reason."""
-        return forgotten(self.forgets) if self.forgets else other
-
-    def shares(self, graph: Graph) -> tuple[int, int]:
-        """How many samples calibrate, and how many judge."""
+    def shares(self, graph: Graph, taught: int) -> tuple[int, int]:
+        """How many samples calibrate, those that retrain learned from where it is told, and how many judge."""
         if self.data is None:
             return 0, 0
         reading = SampleReading(**self.reading, notify=self.notify)
@@ -277,7 +277,7 @@ class _Work:
         if names is not None:  # those that do not fit are said before the work
             opened = open_model(graph, outputs=self.outputs, threads=self.threads)
             check_labels(names, opened, data, self.outputs[0], is_dense=is_dense)
-        calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
+        calibrated = taught or min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
         return calibrated, min(len(data) - calibrated, MOST_DENSE if is_dense else MOST_JUDGED)
@@ -353,7 +353,7 @@ class _Work:
         before, after = found_all[0], found_all[1]
         result.unknown += [text for text in unsaid_scaling(found_all) if text not in result.unknown]
         is_judged = before.accuracy is not None or before.answers.are_varied or bool(before.not_finite)
-        result.doubt = self.doubt(before.doubt if is_judged else "")
+        result.doubt = self.forgets or (before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         main, *further = self.outputs
         found = {main: self.kept_answers(found_all, main)}

@@ -1,0 +1,58 @@
+"""The photos and recordings that a retrained model did not learn from judge it; those that taught it calibrate."""
+
+from __future__ import annotations
+
+import os
+
+from pocketgraph.apps.retraining.example_lists import category_of
+from pocketgraph.apps.retraining.retrained_graph import LAYER
+from pocketgraph.datasets.file_lists import of_folder
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats.files import write_atomically
+from pocketgraph.graph import Graph
+
+SAMPLES = "samples.txt"
+HELD_BACK = 10.0  # percent, as retrain has them for testing and for validation unless it is told otherwise
+
+
+def is_retrained(graph: Graph) -> bool:
+    """Whether ``retrain`` gave a model its last layer."""
+    return any(node.name.startswith(f"{LAYER}/") for node in graph)
+
+
+def held_back_last(
+    graph: Graph, source: SampleSource | None, folder: str, most_taught: int, most_held: int, fewest: int
+) -> tuple[SampleSource | None, int]:
+    """The samples for a model; of a retrained one and the folder of its files the list, written for it, of those that
+    calibrate and judge: first some that retrain learns from, then some that it holds back, by the hash of their paths.
+
+    Args:
+        graph: the model.
+        source: the samples.
+        folder: where the list is written.
+        most_taught, most_held: how many of each are taken.
+        fewest: that must be held back.
+
+    Returns:
+        The samples, and how many of the list retrain learns from: 0 where there is no list.
+    """
+    given = source, 0
+    if not is_retrained(graph) or not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
+        return given
+    try:
+        files, classes = of_folder(os.fspath(source))
+    except PocketgraphError:  # a folder of something else
+        return given
+    if not classes or any(set("\t\n\r") & set(file) for file in files):
+        return given
+    sides: tuple[list[str], list[str]] = [], []
+    for file, name in zip(files, classes, strict=True):
+        is_held = category_of(file, HELD_BACK, HELD_BACK) != "training"
+        sides[is_held].append(f"{os.path.relpath(file, folder)}\t{name}\n")
+    taught, held = sides[0][:most_taught], sides[1][:most_held]
+    if not taught or len(held) < fewest:
+        return given
+    path = os.path.join(folder, SAMPLES)
+    write_atomically(path, "".join((*taught, *held)).encode("utf-8", "surrogateescape"))
+    return path, len(taught)
