@@ -24,3 +24,10 @@ def test_both_are_within_a_millionth_of_the_true_values() -> None:
     assert np.abs(complement - np.vectorize(erfc)(x)).max() < 1e-6
     assert plain[-1, -4] == 0
     assert complement[-1, -2] == 0  # not below, however far out
+
+
+def test_the_complement_stays_on_xnnpack() -> None:
+    """Which has no comparisons: every GELU that Keras 3 writes was cut out of its network."""
+    graph = parse("x = Placeholder(dtype=float, shape=[4,251])\n z = Erfc(x, T=float)")
+    codes = {operation.code for operation in float_program(graph, ["z"]).operations}
+    assert codes.isdisjoint({"LESS", "SELECT_V2"})

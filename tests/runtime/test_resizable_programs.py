@@ -196,17 +196,35 @@ ONE = (
     "LeakyRelu",
     "Elu",
     "Erf",
+    "Erfc",
+    "Expm1",
+    "Inv",
+    "IsFinite",
+    "IsInf",
+    "IsNan",
+    "Reciprocal",
+    "Selu",
     "Sign",
+    "Softplus",
+    "Softsign",
+    "Tan",
     "Softmax",
     "StopGradient",
 )
-TWO = ("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference")
+TWO = ("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "Div", "DivNoNan", "MulNoNan", "Xdivy")
 """Not a trait: those of ``any_size`` that take one tensor of any sign, or two."""
 
 
 @pytest.mark.parametrize("op", ONE)
 def test_an_op_of_one_tensor(op: str, compiled: list[str]) -> None:
     assert_equal_for(of_text(f"y = {op}(h, T=float)"), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("op", ["Log1p(a", "Xlogy(h, a", "Xlog1py(h, a", "AddN(h, a, N=2", "AccumulateNV2(h, a, N=2"])
+def test_an_op_of_several_tensors_one_of_which_is_positive(op: str, compiled: list[str]) -> None:
+    body = f"a = Square(h, T=float)\n y = {op}, T=float)"
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
     assert len(compiled) == 1
 
 

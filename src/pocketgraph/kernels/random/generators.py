@@ -15,7 +15,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
 from pocketgraph.kernels.arrays import Array, integer, sizes_of
-from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.philox import MASK, RESERVED, Philox
 from pocketgraph.kernels.random.rejection_sampling import binomial, each_drawn, sizes_ending
 from pocketgraph.kernels.random.sampling import bounds
 from pocketgraph.kernels.registry import kernel

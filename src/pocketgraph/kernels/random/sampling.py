@@ -17,7 +17,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
-from pocketgraph.kernels.philox import RESERVED, Philox
+from pocketgraph.kernels.philox import MASK, RESERVED, Philox
 from pocketgraph.kernels.random.rejection_sampling import each_drawn, gamma, poisson
 from pocketgraph.kernels.registry import Context, kernel
 

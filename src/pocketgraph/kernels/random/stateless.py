@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, UINT64
 from pocketgraph.kernels.arrays import Array, integer, ints, sizes_of
-from pocketgraph.kernels.philox import Philox
+from pocketgraph.kernels.philox import MASK, Philox
 from pocketgraph.kernels.random.rejection_sampling import binomial, each_drawn, gamma, poisson, sizes_ending
 from pocketgraph.kernels.random.sampling import bounds, chosen_classes, shuffled, stateless
 from pocketgraph.kernels.registry import kernel

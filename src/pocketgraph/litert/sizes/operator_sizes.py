@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, POOLS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.unit_axes import Axes
 
@@ -14,11 +14,6 @@ Sizes: TypeAlias = "tuple[int | None, ...]"
 """A shape; None is a size that is open."""
 Numbers: TypeAlias = "Sequence[int | None]"
 
-ELEMENTWISE = frozenset((
-    "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "TANH", "LOGISTIC", "RELU", "RELU6", "RELU_N1_TO_1",
-    "LEAKY_RELU", "ELU", "SIGN", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
-    "GELU", "PRELU", "SELECT_V2", "POW",
-))  # fmt: skip
 REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
 ALONG_ONE = frozenset(("SOFTMAX", "LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION"))
 RESIZES = frozenset(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
@@ -64,7 +59,7 @@ class OperatorSizes:
         """
         code, operands = operation.code, operation.inputs
         first = self.of(operands[0])
-        if code in ELEMENTWISE:
+        if code in ELEMENTWISE and code != "SELECT":  # which takes a truth for each row
             return self._broadcast([self.of(value) for value in operands], len(operation.outputs[0].shape))
         if code in ALONG_ONE:
             return first

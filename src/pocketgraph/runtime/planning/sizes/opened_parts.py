@@ -25,8 +25,8 @@ from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants
 from pocketgraph.runtime.planning.part_nodes import PartNodes
+from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants
 from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.sizes.open_layers import OpenCall, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.sizes.operand_numbers import OperandNumbers
