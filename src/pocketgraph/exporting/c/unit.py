@@ -116,13 +116,15 @@ class Unit:
         """Takes in a file of kernels."""
         self.kernels[kernel] = None
 
-    def call(self, kernel: str, function: str, *arguments: Argument, definition: str = "") -> None:
-        """Calls a function of a kernel file, which ``definition``, a macro call, makes where it is given."""
+    def call(self, kernel: str, function: str, *arguments: Argument | Value, definition: str = "") -> None:
+        """Calls a function of a kernel file, which ``definition``, a macro call, makes where it is given; tensors are
+        given as where they lie."""
         self.use(kernel)
         if definition:
             self.definitions[definition] = None
         nodes = self.operation.nodes if self.operation is not None else ()
-        self.calls.append(KernelCall(function, arguments, nodes))
+        given = tuple([self.at(each) if isinstance(each, Value) else each for each in arguments])
+        self.calls.append(KernelCall(function, given, nodes))
 
     def set_up(self, kernel: str, function: str, *arguments: Argument) -> None:
         """Calls a function once, when the model is set up."""

@@ -12,6 +12,23 @@ Dim: TypeAlias = "int | None"
 """One size, or None where it is not known."""
 
 
+class UnknownRankError(Exception):
+    """A rule counts on a rank that is not known; nothing is known of what comes out."""
+
+
+def dims_of(shape: Shape, least: int = 0) -> tuple[Dim, ...]:
+    """The dimensions of a shape that must have ``least`` or more.
+
+    Raises:
+        GraphError: it has fewer.
+        UnknownRankError: nobody knows.
+    """
+    dims = at_least(shape, least).dims
+    if dims is None:
+        raise UnknownRankError
+    return dims
+
+
 def merge_dim(a: Dim, b: Dim) -> Dim:
     """The size that both describe.
 

@@ -14,6 +14,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
+from pocketgraph.kernels.shapes.algebra import UnknownRankError
 from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, known_outputs, of_tensor
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
@@ -351,19 +352,21 @@ class _Walk:
         op = call.node.op
         rule = rules.SHAPE_RULES.row("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
         shapes: list[Shape] = []
+        wanted = call.outputs
         if rule is not None:
             try:
                 given = rule(call)
                 shapes = [given] if isinstance(given, Shape) else list(given)
+            except UnknownRankError:
+                wanted = 1 if wanted is None else wanted
             except GraphError as error:
                 self._problem(call, error.what)
             except MALFORMED as error:
                 self._problem(call, f"its attributes or inputs make no sense ({error})")
         if op.startswith((PREFIX, ONNX_PREFIX)):
             shapes = [shape for shape in call.attr(SHAPES, ()) if isinstance(shape, Shape)]
-        wanted = len(shapes) if call.outputs is None else call.outputs
-        if call.outputs is None and rule is None:
-            wanted = 1
+        if wanted is None:
+            wanted = 1 if rule is None else len(shapes)
         return shapes[:wanted] + [UNKNOWN] * (wanted - len(shapes))
 
     def _problem(self, call: rules.ShapeCall, what: str) -> None:

@@ -11,6 +11,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.op_table import OpTable
+from pocketgraph.kernels.shapes.algebra import Dim, dims_of
 from pocketgraph.kernels.shapes.partial_values import Known
 
 
@@ -54,6 +55,15 @@ class ShapeCall:
             return self.inputs[index]
         except IndexError:
             raise GraphError(f"the {self.node.op} has no input {index}") from None
+
+    def dims(self, index: int, least: int = 0) -> tuple[Dim, ...]:
+        """The dimensions of one data input, ``least`` or more.
+
+        Raises:
+            GraphError: it has fewer.
+            UnknownRankError: its rank is not known, nor then the outputs' shapes.
+        """
+        return dims_of(self.shape(index), least)
 
     def value(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of one data input when it is small and fully known."""
@@ -110,7 +120,8 @@ class ShapeCall:
 
 
 Rule: TypeAlias = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
-"""Returns one Shape for each output (or the only one); raises GraphError when the inputs certainly do not fit."""
+"""Returns one Shape for each output (or the only one); raises GraphError when the inputs certainly do not
+fit, and UnknownRankError where nothing is known of any output."""
 
 SHAPE_RULES: OpTable[Rule] = OpTable("shape rule", "pocketgraph.kernels.shapes", "SHAPE_RULES")
 """What knows the shapes that come out of each op."""

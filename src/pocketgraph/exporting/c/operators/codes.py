@@ -175,9 +175,9 @@ def emit_layer(
     panels = max(1, CACHE // (taps * depth * PANEL)) if not patch else 1 << 20
     unit.call(
         "conv_s8.h", "pg_conv_s8", "m->level", unit.table("pg_conv", window.fields(groups, patch, panels)),
-        codes_of(unit, operation), unit.at(source), unit.constant(packed, 64), unit.constant(bias, 64),
+        codes_of(unit, operation), source, unit.constant(packed, 64), unit.constant(bias, 64),
         unit.constant(shifted, 64), unit.constant(scales, 64), outside(unit, source, depth),
-        unit.scratch(ROWS * inner) if patch else "0", unit.at(operation.outputs[0]),
+        unit.scratch(ROWS * inner) if patch else "0", operation.outputs[0],
     )  # fmt: skip
 
 
@@ -197,9 +197,9 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     layer = _Layer(operation, source, kernel, weights.T[:, :, None], 2)
     unit.call(
         "depthwise_s8.h", "pg_depthwise_s8", "m->level", unit.table("pg_conv", window.fields()),
-        codes_of(unit, operation), unit.at(source), unit.constant(weights, 64),
+        codes_of(unit, operation), source, unit.constant(weights, 64),
         unit.constant(layer.bias.astype(np.int32), 64), unit.constant(layer.scales, 64),
-        outside(unit, source, source.shape[3]), unit.at(operation.outputs[0]),
+        outside(unit, source, source.shape[3]), operation.outputs[0],
     )  # fmt: skip
 
 
@@ -218,8 +218,8 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
         scales = ("0", unit.constant(np.array([fixed_point(one) for one in real.tolist()], np.int32)))
     unit.call(
         "transpose_conv_s8.h", "pg_transpose_conv_s8", unit.table("pg_conv", window.fields()),
-        codes_of(unit, operation), zero(source), unit.at(source), unit.constant(weights.transpose(1, 2, 3, 0)),
-        unit.constant(bias), *scales, unit.at(operation.outputs[0]),
+        codes_of(unit, operation), zero(source), source, unit.constant(weights.transpose(1, 2, 3, 0)),
+        unit.constant(bias), *scales, operation.outputs[0],
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
 def resize_bilinear(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     table = resized(unit, operation, source, result)
-    unit.call("resize_s8.h", "pg_resize_bilinear_s8", table, unit.at(source), unit.at(result))
+    unit.call("resize_s8.h", "pg_resize_bilinear_s8", table, source, result)
 
 
 @emits("ADD", "SUB", in_place=True, coded=True)
@@ -246,7 +246,7 @@ def add(unit: Unit, operation: Operation) -> None:
     walk = paired_walk(result.shape, left.shape, right.shape)
     fields = [*walk, bias, *factors, shift, zero(result), *ends(operation)]
     table = unit.table("pg_sum_of_codes", fields)
-    unit.call("sums_s8.h", "pg_add_s8", "m->level", table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("sums_s8.h", "pg_add_s8", "m->level", table, left, right, result)
 
 
 @emits("MUL", in_place=True, coded=True)
@@ -257,7 +257,7 @@ def multiply(unit: Unit, operation: Operation) -> None:
     low, high = (float(end - zero(result)) for end in ends(operation))
     fields = [*walk, zero(left), zero(right), scale, (zero(result), low, high)]
     table = unit.table("pg_product_of_codes", fields)
-    unit.call("products_s8.h", "pg_mul_s8", table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("products_s8.h", "pg_mul_s8", table, left, right, result)
 
 
 @emits("PRELU", in_place=True, coded=True)
@@ -267,7 +267,7 @@ def prelu(unit: Unit, operation: Operation) -> None:
     own = fixed_point(float(step(left)) / float(step(result)))
     slope = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
     table = unit.table("pg_prelu_of_codes", [*walk, zero(left), zero(right), *own, *slope, zero(result)])
-    unit.call("prelu_s8.h", "pg_prelu_s8", table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("prelu_s8.h", "pg_prelu_s8", table, left, right, result)
 
 
 @emits("SQUARED_DIFFERENCE", in_place=True, coded=True)
@@ -280,7 +280,7 @@ def squared_difference(unit: Unit, operation: Operation) -> None:
     fields = [*paired_walk(result.shape, left.shape, right.shape), zero(left), zero(right), *own, *whole]
     table = unit.table("pg_difference_of_codes", [*fields, zero(result), *ends(operation)])
     kernel = "pg_squared_difference_s8"
-    unit.call("squared_difference_s8.h", kernel, table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("squared_difference_s8.h", kernel, table, left, right, result)
 
 
 def fixed_point(real: float) -> tuple[int, int]:
@@ -302,7 +302,7 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
     fields = [*convolution.matrices(operation), zero(left), zero(right), *own]
     scale = step(left) * step(right) / step(result)
     table = unit.table("pg_matrices_of_codes", [*fields, scale, (at, float(LOWEST - at), float(HIGHEST - at))])
-    unit.call("matmul_s8.h", "pg_matmul_s8", table, unit.at(left), unit.at(right), unit.at(result))
+    unit.call("matmul_s8.h", "pg_matmul_s8", table, left, right, result)
 
 
 @emits("MEAN", "SUM", coded=True)
@@ -314,8 +314,8 @@ def mean(unit: Unit, operation: Operation) -> None:
     scale = step(source) / step(result) / np.float32(count if operation.code == "MEAN" else 1)
     unit.call(
         "mean_s8.h", "pg_mean_s8", unit.table("pg_reduced", [len(sizes), sizes, to, result.size]),
-        -count * zero(source), number(scale), codes_of(unit, operation), unit.at(source),
-        unit.scratch(4 * result.size), unit.at(result),
+        -count * zero(source), number(scale), codes_of(unit, operation), source, unit.scratch(4 * result.size),
+        result,
     )  # fmt: skip
 
 
@@ -324,10 +324,7 @@ def pool(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     kernel = "pg_max_pool_s8" if operation.code == "MAX_POOL_2D" else "pg_average_pool_s8"
     window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
-    unit.call(
-        "pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), unit.at(source),
-        unit.at(result),
-    )  # fmt: skip
+    unit.call("pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), source, result)
 
 
 @emits("MAXIMUM", "MINIMUM", in_place=True, coded=True)
@@ -348,13 +345,13 @@ def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
     elif is_code(source) and result.dtype is FLOAT:
         name = f"pg_dequantize_{source.dtype.name}"
         unit.call(
-            "codes.h", name, result.size, number(step(source)), zero(source), unit.at(source), unit.at(result),
+            "codes.h", name, result.size, number(step(source)), zero(source), source, result,
             definition=f"PG_DEQUANTIZE({name}, {c_type(source.dtype)})",
         )  # fmt: skip
     elif source.dtype is FLOAT and is_code(result):
         per_step = number(np.float32(1) / step(result))
         codes = codes_of(unit, operation)
-        unit.call("codes.h", "pg_quantize_s8", result.size, per_step, codes, unit.at(source), unit.at(result))
+        unit.call("codes.h", "pg_quantize_s8", result.size, per_step, codes, source, result)
     else:
         raise Unsupported(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
 
@@ -369,8 +366,8 @@ def softmax(unit: Unit, operation: Operation) -> None:
     classes = source.shape[-1]
     scale_of_source = [number(step(source))] if operation.code == "LOG_SOFTMAX" else []
     unit.call(
-        "softmax_s8.h", f"pg_{operation.code.lower()}_s8", source.size // max(classes, 1), classes, *scale_of_source,
-        unit.constant(table), unit.at(source), unit.at(result),
+        "softmax_s8.h", f"pg_{operation.code.lower()}_s8", source.size // max(classes, 1), classes,
+        *scale_of_source, unit.constant(table), source, result,
     )  # fmt: skip
 
 
@@ -393,4 +390,4 @@ def table(unit: Unit, operation: Operation) -> None:
         (made,) = PlainRunner(model_bytes(program), 1).run([every])
     except RuntimeError:
         raise Unsupported(f"{operation.code} of codes that also stand for numbers it does not take") from None
-    unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))
+    unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), source, result)

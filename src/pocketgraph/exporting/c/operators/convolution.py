@@ -114,9 +114,9 @@ def emit_convolution(
     panels = max(1, CACHE // (taps * depth * PANEL * 4)) if not patch else 1 << 20
     unit.call(
         "conv_f32.h", "pg_conv_f32", "m->level", unit.table("pg_conv", window.fields(groups, patch, panels)),
-        range_of(unit, operation), unit.at(source), unit.constant(packed, 64), unit.constant(added, 64),
+        range_of(unit, operation), source, unit.constant(packed, 64), unit.constant(added, 64),
         unit.constant(np.zeros(depth, np.float32)), unit.scratch(ROWS * taps * depth * 4) if patch else "0",
-        unit.at(operation.outputs[0]),
+        operation.outputs[0],
     )  # fmt: skip
 
 
@@ -138,8 +138,8 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
         bias = operation.inputs[2] if len(operation.inputs) > 2 else None
         fields = [1, [1], [0], [0], rows, count, depth, 0, 1]
         unit.call(
-            "matmul_f32.h", "pg_matmul_f32", unit.table("pg_product", fields), range_of(unit, operation),
-            unit.at(source), unit.at(kernel), "0" if bias is None else unit.at(bias), unit.at(result),
+            "matmul_f32.h", "pg_matmul_f32", unit.table("pg_product", fields), range_of(unit, operation), source,
+            kernel, "0" if bias is None else unit.at(bias), result,
         )  # fmt: skip
         return
     window = row_window(source, result, rows, kernel)
@@ -154,9 +154,9 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     unit.call(
         "depthwise_f32.h", "pg_depthwise_f32", "m->level", unit.table("pg_conv", window.fields()),
-        range_of(unit, operation), unit.at(source), unit.constant(array_of(kernel).reshape(-1, result.shape[3]), 64),
-        unit.constant(bias_of(operation, 2, result.shape[3]), 64), unit.constant(np.zeros(result.shape[3], np.float32)),
-        unit.at(result),
+        range_of(unit, operation), source, unit.constant(array_of(kernel).reshape(-1, result.shape[3]), 64),
+        unit.constant(bias_of(operation, 2, result.shape[3]), 64),
+        unit.constant(np.zeros(result.shape[3], np.float32)), result,
     )  # fmt: skip
 
 
@@ -180,8 +180,8 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
     weights = array_of(kernel).transpose(1, 2, 3, 0)
     unit.call(
         "transpose_conv_f32.h", "pg_transpose_conv_f32", unit.table("pg_conv", window.fields()),
-        range_of(unit, operation), unit.at(source), unit.constant(weights, 64),
-        unit.constant(bias_of(operation, 3, result.shape[3])), unit.at(result),
+        range_of(unit, operation), source, unit.constant(weights, 64),
+        unit.constant(bias_of(operation, 3, result.shape[3])), result,
     )  # fmt: skip
 
 
@@ -190,10 +190,7 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
     left, right, result = pair_and_result(operation)
     only_floats(operation, left, right, result)
     table = unit.table("pg_product", matrices(operation))
-    unit.call(
-        "matmul_f32.h", "pg_matmul_f32", table, range_of(unit, operation), unit.at(left), unit.at(right), "0",
-        unit.at(result),
-    )  # fmt: skip
+    unit.call("matmul_f32.h", "pg_matmul_f32", table, range_of(unit, operation), left, right, "0", result)
 
 
 def matrices(operation: Operation) -> list[Any]:

@@ -79,8 +79,8 @@ def emit_pairs(
 ) -> None:
     """Calls a kernel that makes ``text`` of each pair."""
     unit.call(
-        "binary.h", name, unit.table("pg_pair", paired_walk(result.shape, left.shape, right.shape)), unit.at(left),
-        unit.at(right), unit.at(result), definition=f"PG_BINARY({name}, {kind}, {made}, {text})",
+        "binary.h", name, unit.table("pg_pair", paired_walk(result.shape, left.shape, right.shape)), left, right,
+        result, definition=f"PG_BINARY({name}, {kind}, {made}, {text})",
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def singles(unit: Unit, operation: Operation) -> None:
 def emit_singles(unit: Unit, name: str, kind: str, made: str, text: str, source: Value, result: Value) -> None:
     """Calls a kernel that makes ``text`` of each element."""
     definition = f"PG_UNARY({name}, {kind}, {made}, {text})"
-    unit.call("unary.h", name, result.size, unit.at(source), unit.at(result), definition=definition)
+    unit.call("unary.h", name, result.size, source, result, definition=definition)
 
 
 @emits("LEAKY_RELU", in_place=True)
@@ -116,9 +116,7 @@ def leaky_relu(unit: Unit, operation: Operation) -> None:
         raise Unsupported(f"LEAKY_RELU of {source.dtype.name}")
     definition = "PG_UNARY_BY(pg_leaky_relu_floats, float, float, a < 0 ? a * b : a)"
     slope = number(operation.options.get("alpha", 0.0))
-    unit.call(
-        "unary.h", "pg_leaky_relu_floats", result.size, slope, unit.at(source), unit.at(result), definition=definition
-    )
+    unit.call("unary.h", "pg_leaky_relu_floats", result.size, slope, source, result, definition=definition)
 
 
 @emits("CAST", in_place=True)
@@ -161,8 +159,8 @@ def select(unit: Unit, operation: Operation) -> None:
     sizes, (c, a, b) = joined(result.shape, *steps)
     kind, name = c_type(result.dtype), f"pg_select_{result.dtype.name}"
     unit.call(
-        "select.h", name, unit.table("pg_choice", [len(sizes), sizes, c, a, b]), unit.at(condition), unit.at(left),
-        unit.at(right), unit.at(result), definition=f"PG_SELECT({name}, {kind})",
+        "select.h", name, unit.table("pg_choice", [len(sizes), sizes, c, a, b]), condition, left, right, result,
+        definition=f"PG_SELECT({name}, {kind})",
     )  # fmt: skip
 
 
@@ -174,9 +172,7 @@ def softmax(unit: Unit, operation: Operation) -> None:
     classes = source.shape[-1]
     rows = source.size // max(classes, 1)
     beta = [number(operation.options.get("beta", 1.0))] if operation.code == "SOFTMAX" else []
-    unit.call(
-        "softmax_f32.h", f"pg_{operation.code.lower()}_f32", rows, classes, *beta, unit.at(source), unit.at(result)
-    )
+    unit.call("softmax_f32.h", f"pg_{operation.code.lower()}_f32", rows, classes, *beta, source, result)
 
 
 @emits("LOCAL_RESPONSE_NORMALIZATION")
@@ -185,7 +181,7 @@ def local_response_normalization(unit: Unit, operation: Operation) -> None:
     options, channels = operation.options, source.shape[-1]
     unit.call(
         "lrn_f32.h", "pg_lrn_f32", source.size // channels, channels, options["radius"], number(options["bias"]),
-        number(options["alpha"]), number(options["beta"]), unit.at(source), unit.at(result),
+        number(options["alpha"]), number(options["beta"]), source, result,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def gather(unit: Unit, operation: Operation) -> None:
     ]  # fmt: skip
     name = f"pg_gather_{places.dtype.name}"
     unit.call(
-        "lookup.h", name, unit.table("pg_gathered", fields), unit.at(source), unit.at(places), unit.at(result),
+        "lookup.h", name, unit.table("pg_gathered", fields), source, places, result,
         definition=f"PG_GATHER({name}, {c_type(places.dtype)})",
     )  # fmt: skip
 
@@ -44,7 +44,7 @@ def gather_nd(unit: Unit, operation: Operation) -> None:
     fields = points(places, source)
     name = f"pg_gather_nd_{places.dtype.name}"
     unit.call(
-        "lookup.h", name, unit.table("pg_points", fields), unit.at(source), unit.at(places), unit.at(result),
+        "lookup.h", name, unit.table("pg_points", fields), source, places, result,
         definition=f"PG_GATHER_ND({name}, {c_type(places.dtype)})",
     )  # fmt: skip
 
@@ -56,8 +56,8 @@ def scatter_nd(unit: Unit, operation: Operation) -> None:
     name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
     kinds = f"{c_type(places.dtype)}, {c_type(result.dtype)}"
     unit.call(
-        "lookup.h", name, unit.table("pg_points", fields), result.size, unit.at(places), unit.at(updates),
-        unit.at(result), definition=f"PG_SCATTER_ND({name}, {kinds}, {sum_of(result.dtype)})",
+        "lookup.h", name, unit.table("pg_points", fields), result.size, places, updates, result,
+        definition=f"PG_SCATTER_ND({name}, {kinds}, {sum_of(result.dtype)})",
     )  # fmt: skip
 
 
@@ -70,6 +70,6 @@ def one_hot(unit: Unit, operation: Operation) -> None:
     name = f"pg_one_hot_{places.dtype.name}_{result.dtype.name}"
     unit.call(
         "lookup.h", name, math.prod(places.shape[:axis]), int(array_of(depth).reshape(-1)[0]),
-        math.prod(places.shape[axis:]), unit.at(places), unit.at(on), unit.at(off), unit.at(result),
+        math.prod(places.shape[axis:]), places, on, off, result,
         definition=f"PG_ONE_HOT({name}, {c_type(places.dtype)}, {c_type(result.dtype)})",
     )  # fmt: skip

@@ -48,7 +48,7 @@ def moved(
 def filled(unit: Unit, result: Value, text: str) -> None:
     """Fills a tensor with a number."""
     name, kind = f"pg_fill_{result.dtype.name}", c_type(result.dtype)
-    unit.call("copy.h", name, text, result.size, unit.at(result), definition=f"PG_FILL({name}, {kind})")
+    unit.call("copy.h", name, text, result.size, result, definition=f"PG_FILL({name}, {kind})")
 
 
 @moves("TRANSPOSE")
@@ -178,7 +178,7 @@ def mirror_pad(unit: Unit, operation: Operation) -> None:
     fields = [len(result.shape), edge, result.shape, source.shape, befores, strides(source.shape)]
     name = f"pg_mirror_{8 * source.dtype.size}"
     unit.call(
-        "mirror.h", name, unit.table("pg_mirrored", fields), unit.at(source), unit.at(result),
+        "mirror.h", name, unit.table("pg_mirrored", fields), source, result,
         definition=f"PG_MIRROR({name}, {UNSIGNED_TYPES[source.dtype.size]})",
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ def pool(unit: Unit, operation: Operation) -> None:
     window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call(
         "pool_f32.h", "pg_pool_f32", unit.table("pg_conv", window.fields()), range_of(unit, operation),
-        int(operation.code == "AVERAGE_POOL_2D"), unit.at(source), unit.at(result),
+        int(operation.code == "AVERAGE_POOL_2D"), source, result,
     )  # fmt: skip
 
 
@@ -31,11 +31,11 @@ def resize_bilinear(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     only_floats(operation, source, result)
     table = resized(unit, operation, source, result)
-    unit.call("resize_f32.h", "pg_resize_bilinear_f32", table, unit.at(source), unit.at(result))
+    unit.call("resize_f32.h", "pg_resize_bilinear_f32", table, source, result)
 
 
 @moves("RESIZE_NEAREST_NEIGHBOR")
 def resize_nearest(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     table = resized(unit, operation, source, result)
-    unit.call("resize_nearest.h", "pg_resize_nearest", table, source.dtype.size, unit.at(source), unit.at(result))
+    unit.call("resize_nearest.h", "pg_resize_nearest", table, source.dtype.size, source, result)

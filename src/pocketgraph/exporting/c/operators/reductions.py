@@ -40,18 +40,15 @@ def reduction(unit: Unit, operation: Operation) -> None:
     code = "SUM" if operation.code == "MEAN" else operation.code
     name = f"pg_{code.lower()}_{source.dtype.name}"
     unit.call(
-        "reduce.h", name, unit.table("pg_reduced", [len(sizes), sizes, to, result.size]), unit.at(source),
-        unit.at(result), definition=f"PG_REDUCE({name}, {kind}, {first}, {text})",
+        "reduce.h", name, unit.table("pg_reduced", [len(sizes), sizes, to, result.size]), source, result,
+        definition=f"PG_REDUCE({name}, {kind}, {first}, {text})",
     )  # fmt: skip
     if operation.code == "MEAN":
         count = math.prod(source.shape[axis] for axis in axes)
         if source.dtype is FLOAT:
             definition = "PG_UNARY_BY(pg_scale_float, float, float, a * b)"
             factor = number(1 / count) if count else "NAN"
-            unit.call(
-                "unary.h", "pg_scale_float", result.size, factor, unit.at(result), unit.at(result),
-                definition=definition,
-            )  # fmt: skip
+            unit.call("unary.h", "pg_scale_float", result.size, factor, result, result, definition=definition)
         else:
             text = f"a / {max(count, 1)}"
             emit_singles(unit, f"pg_over_{count}_{source.dtype.name}", kind, kind, text, result, result)
@@ -65,9 +62,7 @@ def arg(unit: Unit, operation: Operation) -> None:
     better = "a > b" if operation.code == "ARG_MAX" else "a < b"
     definition = f"PG_ARG({name}, {c_type(source.dtype)}, {c_type(result.dtype)}, {better})"
     outer, inner = math.prod(source.shape[:axis]), math.prod(source.shape[axis + 1 :])
-    unit.call(
-        "ranking.h", name, outer, source.shape[axis], inner, unit.at(source), unit.at(result), definition=definition
-    )
+    unit.call("ranking.h", name, outer, source.shape[axis], inner, source, result, definition=definition)
 
 
 @moves("TOPK_V2")
@@ -78,8 +73,8 @@ def top_k(unit: Unit, operation: Operation) -> None:
     if places.dtype is not INT32:
         raise Unsupported(f"TOPK_V2 with places of {places.dtype.name}")
     unit.call(
-        "ranking.h", name, source.size // max(n, 1), n, values.shape[-1], unit.at(source), unit.at(values),
-        unit.at(places), definition=f"PG_TOPK({name}, {c_type(source.dtype)})",
+        "ranking.h", name, source.size // max(n, 1), n, values.shape[-1], source, values, places,
+        definition=f"PG_TOPK({name}, {c_type(source.dtype)})",
     )  # fmt: skip
 
 
@@ -91,6 +86,6 @@ def cumulative_sum(unit: Unit, operation: Operation) -> None:
     outer, inner = math.prod(source.shape[:axis]), math.prod(source.shape[axis + 1 :])
     unit.call(
         "ranking.h", name, outer, source.shape[axis], inner, int(operation.options.get("exclusive", False)),
-        int(operation.options.get("reverse", False)), unit.at(source), unit.at(result),
+        int(operation.options.get("reverse", False)), source, result,
         definition=f"PG_CUMSUM({name}, {c_type(source.dtype)}, {sum_of(source.dtype)})",
     )  # fmt: skip

@@ -8,6 +8,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import (
     axis_of,
+    dims_of,
     exact_quotient,
     merge,
     merge_dim,
@@ -27,10 +28,9 @@ def pack(call: ShapeCall) -> Shape:
     element = UNKNOWN
     for shape in call.inputs:
         element = merge(element, shape)
-    if element.dims is None:
-        return UNKNOWN
-    axis = axis_of(call.attr("axis", 0), len(element.dims) + 1)
-    return Shape((*element.dims[:axis], len(call.inputs), *element.dims[axis:]))
+    dims = dims_of(element)
+    axis = axis_of(call.attr("axis", 0), len(dims) + 1)
+    return Shape((*dims[:axis], len(call.inputs), *dims[axis:]))
 
 
 shape_rule("ParallelConcat")(lambda call: call.declared())
@@ -38,12 +38,10 @@ shape_rule("ParallelConcat")(lambda call: call.declared())
 
 @shape_rule("Unpack")
 def unpack(call: ShapeCall) -> Sequence[Shape]:
-    shape, count = call.shape(0), call.count("num")
-    if shape.dims is None:
-        return [UNKNOWN] * count
-    axis = axis_of(call.attr("axis", 0), len(shape.dims))
-    merge_dim(shape.dims[axis], count)
-    return [Shape(shape.dims[:axis] + shape.dims[axis + 1 :])] * count
+    dims, count = call.dims(0), call.count("num")
+    axis = axis_of(call.attr("axis", 0), len(dims))
+    merge_dim(dims[axis], count)
+    return [Shape(dims[:axis] + dims[axis + 1 :])] * count
 
 
 shape_rule("ConcatV2")(lambda call: joined(call.inputs[:-1], call.integer(len(call.inputs) - 1)))
@@ -69,34 +67,30 @@ def joined(parts: Sequence[Shape], axis: int | None) -> Shape:
 
 @shape_rule("Split")
 def split(call: ShapeCall) -> Sequence[Shape]:
-    shape, axis, count = call.shape(1), call.integer(0), call.count("num_split")
-    if shape.dims is None:
-        return [UNKNOWN] * count
+    dims, axis, count = call.dims(1), call.integer(0), call.count("num_split")
     if axis is None:
-        return [Shape((None,) * len(shape.dims))] * count
-    at = axis_of(axis, len(shape.dims))
-    return [replaced(shape.dims, {at: exact_quotient(shape.dims[at], count)})] * count
+        return [Shape((None,) * len(dims))] * count
+    at = axis_of(axis, len(dims))
+    return [replaced(dims, {at: exact_quotient(dims[at], count)})] * count
 
 
 @shape_rule("SplitV")
 def split_v(call: ShapeCall) -> Sequence[Shape]:
-    shape, sizes, axis, count = call.shape(0), call.integers(1), call.integer(2), call.count("num_split")
-    if shape.dims is None:
-        return [UNKNOWN] * count
+    dims, sizes, axis, count = call.dims(0), call.integers(1), call.integer(2), call.count("num_split")
     if count == 1:
-        return [shape]
+        return [Shape(dims)]
     if axis is None:
-        return [Shape((None,) * len(shape.dims))] * count
-    at = axis_of(axis, len(shape.dims))
+        return [Shape((None,) * len(dims))] * count
+    at = axis_of(axis, len(dims))
+    left = dims[at]
     if sizes is None or len(sizes) != count:
-        return [replaced(shape.dims, {at: None})] * count
+        return [replaced(dims, {at: None})] * count
     if sizes.count(-1) == 1:
-        left = shape.dims[at]
         rest = sum(s for s in sizes if s >= 0)
         sizes = [s if s >= 0 else (-1 if left is None else left - rest) for s in sizes]
-    elif shape.dims[at] is not None and sum(sizes) != shape.dims[at]:
-        raise GraphError(f"parts of {sizes} do not make up {shape.dims[at]}")
-    return [replaced(shape.dims, {at: size if size >= 0 else None}) for size in sizes]
+    elif left is not None and sum(sizes) != left:
+        raise GraphError(f"parts of {sizes} do not make up {left}")
+    return [replaced(dims, {at: size if size >= 0 else None}) for size in sizes]
 
 
 @shape_rule("Tile")

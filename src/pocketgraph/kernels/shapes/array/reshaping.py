@@ -59,28 +59,24 @@ def reshaped(old: Shape, new: Shape, *, minus_one: bool) -> Shape:
 
 @shape_rule("ExpandDims")
 def expand_dims(call: ShapeCall) -> Shape:
-    shape, axis = call.shape(0), call.integer(1)
-    if shape.dims is None:
-        return UNKNOWN
+    dims, axis = call.dims(0), call.integer(1)
     if axis is None:
-        return Shape((None,) * (len(shape.dims) + 1))
-    at = axis_of(axis, len(shape.dims) + 1)
-    return Shape((*shape.dims[:at], 1, *shape.dims[at:]))
+        return Shape((None,) * (len(dims) + 1))
+    at = axis_of(axis, len(dims) + 1)
+    return Shape((*dims[:at], 1, *dims[at:]))
 
 
 @shape_rule("Squeeze")
 def squeeze(call: ShapeCall) -> Shape:
-    shape = call.shape(0)
+    dims = call.dims(0)
     axes = call.attr("squeeze_dims", ()) or call.attr("axis", ())
-    if shape.dims is None:
-        return UNKNOWN
     if not axes:
-        return UNKNOWN if None in shape.dims else Shape(d for d in shape.dims if d != 1)
-    gone = {axis_of(axis, len(shape.dims)) for axis in axes}
+        return UNKNOWN if None in dims else Shape(d for d in dims if d != 1)
+    gone = {axis_of(axis, len(dims)) for axis in axes}
     for axis in gone:
-        if shape.dims[axis] not in (1, None):
-            raise GraphError(f"dimension {axis} of {shape} cannot be squeezed")
-    return Shape(d for i, d in enumerate(shape.dims) if i not in gone)
+        if dims[axis] not in (1, None):
+            raise GraphError(f"dimension {axis} of {call.shape(0)} cannot be squeezed")
+    return Shape(d for i, d in enumerate(dims) if i not in gone)
 
 
 shape_rule("ConcatOffset")(lambda call: call.inputs[1:])

@@ -71,10 +71,8 @@ shape_rule("CropAndResizeGradImage")(lambda call: Shape(of_rank(call.as_shape(3)
 
 @shape_rule("Resampler", "Addons>Resampler")
 def resampler(call: ShapeCall) -> Shape:
-    data, places = call.shape(0), call.shape(1)
-    if data.dims is None or places.dims is None or not places.dims:
-        return UNKNOWN
-    return Shape((*places.dims[:-1], data.dims[-1]))
+    data, places = call.dims(0), call.dims(1)
+    return Shape((*places[:-1], data[-1])) if places else UNKNOWN
 
 
 shape_rule("DrawBoundingBoxes", "DrawBoundingBoxesV2")(unchanged)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
-from pocketgraph.kernels.shapes.algebra import Dim, at_least, broadcast, merge, merge_dim, of_rank
+from pocketgraph.kernels.shapes.algebra import Dim, at_least, broadcast, dims_of, merge, merge_dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import merged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 from pocketgraph.kernels.xla_dimensions import dot_equation
@@ -30,13 +30,11 @@ def multiplied(left: Sequence[Dim], right: Sequence[Dim], flip_left: bool, flip_
 
 @shape_rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_matmul(call: ShapeCall) -> Shape:
-    left, right = at_least(call.shape(0), 2), at_least(call.shape(1), 2)
-    if left.dims is None or right.dims is None:
-        return UNKNOWN
-    before = Shape(left.dims[:-2]), Shape(right.dims[:-2])
+    left, right = call.dims(0, 2), call.dims(1, 2)
+    before = Shape(left[:-2]), Shape(right[:-2])
     batch = merge(*before) if call.node.op == "BatchMatMul" else broadcast(*before)
     flips = bool(call.attr("adj_x")), bool(call.attr("adj_y"))
-    return Shape((*(batch.dims or ()), *multiplied(left.dims[-2:], right.dims[-2:], *flips)))
+    return Shape((*(batch.dims or ()), *multiplied(left[-2:], right[-2:], *flips)))
 
 
 @shape_rule("Einsum", "XlaEinsum")
@@ -47,9 +45,7 @@ def einsum(call: ShapeCall) -> Shape:
 
 @shape_rule("XlaDot")
 def xla_dot(call: ShapeCall) -> Shape:
-    left, right = (shape.rank for shape in call.inputs)
-    if left is None or right is None:
-        return UNKNOWN
+    left, right = (len(dims_of(shape)) for shape in call.inputs)
     try:
         return _of_equation(
             dot_equation(call.attr("dimension_numbers", "").encode("latin-1"), left, right), call.inputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.algebra import axis_of, replaced
+from pocketgraph.kernels.shapes.algebra import axis_of, dims_of, replaced
 from pocketgraph.kernels.shapes.common_rules import counted_by, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -23,22 +23,19 @@ def reduction(call: ShapeCall) -> Shape:
         if shape.rank is not None and call.shape(1).elements == 1 and shape.rank:
             return Shape((None,) * (shape.rank - 1))
         return SCALAR if shape.rank == 0 else UNKNOWN
-    if shape.dims is None:
-        return UNKNOWN
-    gone = {axis_of(axis, len(shape.dims)) for axis in axes}
+    dims = dims_of(shape)
+    gone = {axis_of(axis, len(dims)) for axis in axes}
     if keep:
-        return replaced(shape.dims, dict.fromkeys(gone, 1))
-    return Shape(d for i, d in enumerate(shape.dims) if i not in gone)
+        return replaced(dims, dict.fromkeys(gone, 1))
+    return Shape(d for i, d in enumerate(dims) if i not in gone)
 
 
 @shape_rule("ArgMax", "ArgMin")
 def arg_extreme(call: ShapeCall) -> Shape:
-    shape, axis = call.shape(0), call.integer(1)
-    if shape.dims is None:
-        return UNKNOWN
-    if not shape.dims:
+    dims, axis = call.dims(0), call.integer(1)
+    if not dims:
         return SCALAR
     if axis is None:
-        return Shape((None,) * (len(shape.dims) - 1))
-    at = axis_of(axis, len(shape.dims))
-    return Shape(shape.dims[:at] + shape.dims[at + 1 :])
+        return Shape((None,) * (len(dims) - 1))
+    at = axis_of(axis, len(dims))
+    return Shape(dims[:at] + dims[at + 1 :])

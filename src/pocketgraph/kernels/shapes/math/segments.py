@@ -11,32 +11,24 @@ from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 @shape_rule("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMin", "SegmentMax")
 def segment(call: ShapeCall) -> Shape:
-    data, ids = at_least(call.shape(0), 1), call.integers(1)
-    if data.dims is None:
-        return UNKNOWN
+    data, ids = call.dims(0, 1), call.integers(1)
     count = None if ids is None else (max(ids) + 1 if ids else 0)
-    return Shape((count, *data.dims[1:]))
+    return Shape((count, *data[1:]))
 
 
 @shape_rule("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMin", "UnsortedSegmentMax")
 def unsorted_segment(call: ShapeCall) -> Shape:
-    data, ids, count = call.shape(0), call.shape(1), call.integer(2)
-    if data.dims is None or ids.dims is None:
-        return UNKNOWN
-    merge(Shape(data.dims[: len(ids.dims)]), ids)
-    return Shape((count, *data.dims[len(ids.dims) :]))
+    data, rank = call.dims(0), len(call.dims(1))
+    merge(Shape(data[:rank]), call.shape(1))
+    return Shape((call.integer(2), *data[rank:]))
 
 
-@shape_rule("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
-def sparse_segment(call: ShapeCall) -> Shape:
-    data = at_least(call.shape(0), 1)
-    return UNKNOWN if data.dims is None else Shape((None, *data.dims[1:]))
-
-
-@shape_rule("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
-def of_segments(call: ShapeCall) -> Shape:
-    grad = at_least(call.shape(0), 1)
-    return UNKNOWN if grad.dims is None else Shape((call.integer(3), *grad.dims[1:]))
+shape_rule("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")(
+    lambda call: Shape((None, *call.dims(0, 1)[1:]))
+)
+shape_rule("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")(
+    lambda call: Shape((call.integer(3), *call.dims(0, 1)[1:]))
+)
 
 
 @shape_rule("SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")

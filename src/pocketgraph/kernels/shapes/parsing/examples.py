@@ -96,16 +96,11 @@ def parse_single_sequence_example(call: ShapeCall) -> Sequence[Shape]:
     ]
 
 
-@shape_rule("DecodeRaw")
-def decode_raw(call: ShapeCall) -> Shape:
-    shape = call.shape(0)
-    return UNKNOWN if shape.dims is None else Shape((*shape.dims, None))
+shape_rule("DecodeRaw")(lambda call: Shape((*call.dims(0), None)))
 
 
 @shape_rule("DecodeProtoV2")
 def decode_proto(call: ShapeCall) -> Sequence[Shape]:
     """How often each field stands in each message, and as many of each as the longest has."""
-    batch, names = call.shape(0).dims, call.attr("field_names", ())
-    if batch is None:
-        return [UNKNOWN] * (1 + len(names))
+    batch, names = call.dims(0), call.attr("field_names", ())
     return [Shape((*batch, len(names))), *[Shape((*batch, None))] * len(names)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.algebra import broadcast, of_rank
+from pocketgraph.graph.shape import SCALAR, Shape
+from pocketgraph.kernels.shapes.algebra import broadcast, dims_of, of_rank
 from pocketgraph.kernels.shapes.common_rules import held_by, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -20,10 +20,9 @@ shape_rule(
 )(held_by(0))  # fmt: skip
 
 
-@shape_rule("RandomGamma", "RandomPoisson", "RandomPoissonV2")
-def random_of_parameters(call: ShapeCall) -> Shape:
-    first, rest = call.as_shape(0), call.shape(1)
-    return UNKNOWN if first.dims is None or rest.dims is None else Shape(first.dims + rest.dims)
+shape_rule("RandomGamma", "RandomPoisson", "RandomPoissonV2")(
+    lambda call: Shape(dims_of(call.as_shape(0)) + call.dims(1))
+)
 
 
 @shape_rule("Multinomial", "StatelessMultinomial")
@@ -40,7 +39,5 @@ def random_key(call: ShapeCall) -> Sequence[Shape]:
 
 @shape_rule("RandomIndexShuffle")
 def shuffled_indices(call: ShapeCall) -> Shape:
-    index, seed, last = call.inputs
-    if index.dims is None or seed.dims is None or last.dims is None:
-        return UNKNOWN
-    return broadcast(broadcast(index, Shape(seed.dims[:-1])), last)
+    index, _, last = call.inputs
+    return broadcast(broadcast(index, Shape(call.dims(1)[:-1])), last)

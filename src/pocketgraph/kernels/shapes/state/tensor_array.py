@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
+from pocketgraph.kernels.shapes.algebra import dims_of
 from pocketgraph.kernels.shapes.common_rules import behind_handle, fixed, scalar
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -21,11 +22,8 @@ shape_rule("TensorArrayReadV2", "TensorArrayReadV3")(behind_handle)
 
 @shape_rule("TensorArrayGatherV2", "TensorArrayGatherV3")
 def tensor_array_gather(call: ShapeCall) -> Shape:
-    element = call.declared("element_shape")
     count = call.shape(1)
-    if element.dims is None:
-        return UNKNOWN
-    return Shape((count[0] if count.rank == 1 else None, *element.dims))
+    return Shape((count[0] if count.rank == 1 else None, *dims_of(call.declared("element_shape"))))
 
 
 @shape_rule("TensorArrayConcatV2", "TensorArrayConcatV3")
