@@ -60,7 +60,7 @@ names elsewhere says in its docstring why it is none.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from pocketgraph.package_data import text_beside
 
@@ -79,6 +79,7 @@ def table() -> dict[str, frozenset[str]]:
     return {trait: frozenset(ops) for trait, ops in found.items()}
 
 
+@cache
 def ops_with(*traits: str) -> frozenset[str]:
     """The ops that have any of the traits.
 
