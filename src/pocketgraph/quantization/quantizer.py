@@ -95,6 +95,8 @@ class Quantizer:
                 refuse_several_signatures(graph, samples)
         refuse_finished(graph, "quantize")
         graph = with_joined_tables(graph)
+        if note := trained_ranges.collapsed_ranges_note(graph):
+            reading.notify(note)
         if form == "tflite":
             graph = trained_ranges.marked(graph)
         check_feeds(feeds, [graph])

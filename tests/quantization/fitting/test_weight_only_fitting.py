@@ -13,7 +13,7 @@ import pytest
 import pocketgraph
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.dtype import FLOAT, HALF, INT8
+from pocketgraph.graph.dtype import FLOAT, HALF, INT8, DType
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
@@ -125,6 +125,22 @@ def test_layers_of_few_products_for_each_value_do_not_quantize_it_at_each_run() 
         if operation.code == "CONV_2D"
     }
     assert kinds == {(3, 16): FLOAT, (16, 96): FLOAT, (96, 96): INT8, (96, 64): INT8}
+
+
+@pytest.mark.parametrize(("channels", "kind"), [(1, FLOAT), (3, INT8)])
+def test_a_wide_window_over_the_colours_of_a_picture_multiplies_codes(channels: int, kind: DType) -> None:
+    """LiteRT takes 0.6 of the time with codes for three channels, and 1.4 times as long for one."""
+    graph = with_weights(
+        f"""
+        x = Placeholder(dtype=float, shape=[1,16,16,{channels}])
+        w = Const(float 0.0)
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        w=np.random.default_rng(0).normal(size=(5, 5, channels, 96)).astype(np.float32),
+    )
+    made = quantize_weights(float_program(graph, ["y"]), lambda: iter(()), 0, dynamic=True)
+    (layer,) = (o for o in made.converted.program.operations if o.code == "CONV_2D")
+    assert weights(layer).dtype is kind
 
 
 def test_layers_that_are_much_of_the_work_get_no_floats_where_codes_are_quicker() -> None:

@@ -105,6 +105,24 @@ def test_a_range_that_no_training_has_set_gives_zeros(mode: Literal["static", "d
     np.testing.assert_allclose(given([samples[:1]])[0], without([samples[:1]])[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("end", [0.0, 1.5])
+def test_a_trained_range_of_no_width_is_told(end: float) -> None:
+    """What FakeQuant gives then is 0 or no number at all, whatever comes in, and nothing said why."""
+    graph = trained(f"""
+        end = Const(float {end})
+        read = Identity(end, T=float)
+        dead = FakeQuantWithMinMaxVars(h, read, end, num_bits=8)
+        t = Add(q, dead, T=float)
+        y = MatMul(t, b, T=float)
+    """)
+    samples, told = np.random.default_rng(1).uniform(-2, 3, (24, 16)).astype(np.float32), list[str]()
+    pocketgraph.evaluate(graph, samples, outputs=["y"], notify=told.append)
+    assert any(f"the trained range of dead ({end:g} to {end:g}) has no width" in line for line in told)
+    told.clear()
+    pocketgraph.evaluate(trained(), samples, outputs=["y"], notify=told.append)
+    assert not any("no width" in line for line in told)
+
+
 def test_a_layer_that_is_rounded_is_kept_by_the_name_of_its_rounding() -> None:
     samples = np.random.default_rng(1).uniform(-2, 3, (24, 16)).astype(np.float32)
     made = pocketgraph.quantize(trained(), samples, outputs=["y"], keep=["q"], float_share=0.0)

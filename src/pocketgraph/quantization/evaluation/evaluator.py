@@ -32,6 +32,7 @@ from pocketgraph.quantization.evaluation.runnable_models import (
 )
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.quantization.evaluation.text_models import with_texts
+from pocketgraph.quantization.ranges.trained_ranges import collapsed_ranges_note
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 from pocketgraph.runtime.random_answers import random_note
@@ -157,6 +158,8 @@ def evaluate_with_reading(
         raise UsageError(f"{option('input_shape', 'shapes')} is for graphs; a .tflite file has sizes of its own")
     if graphs and graphs[0].switches:
         reading.notify(switches_note(graphs[0].switches))
+    for note in dict.fromkeys(filter(None, map(collapsed_ranges_note, whole))):
+        reading.notify(note)
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
     is_unsaid = reading.preset is None and reading.input_mean is None and reading.input_std is None

@@ -14,11 +14,14 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import HIGHEST, LOWEST, Range
 from pocketgraph.quantization.program_pass import copied
 
+RANGED = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+"""Not a trait: ops whose second and third operand are the range that training found."""
 MOST_CUT = 0.1
 """How far values may lie beyond a trained range, of its width, where they may stay floats that nothing cuts off."""
 
@@ -33,6 +36,22 @@ def marked(graph: Graph) -> Graph:
         return node.with_attrs(**{MAY_QUANTIZE: True})
 
     return graph.map_nodes(mark)
+
+
+def collapsed_ranges_note(graph: Graph) -> str:
+    """Which trained ranges hold no number but 0, or none at all, in a sentence; empty where none does."""
+    collapsed = []
+    for node in graph.nodes.values():
+        if node.op in RANGED:
+            low, high = (graph.constant(ref) for ref in node.data_inputs[1:3])
+            if low is not None and high is not None and not (low.numpy() < high.numpy()).any():
+                collapsed.append(f"{node.name} ({low.numpy().min():g} to {high.numpy().max():g})")
+    if not collapsed:
+        return ""
+    return (
+        f"warning: the trained range of {listed(collapsed)} has no width, so that no value passes it; train on, or "
+        "freeze another checkpoint"
+    )
 
 
 def with_trained_ranges(
