@@ -11,7 +11,8 @@ import click
 
 from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
+from pocketgraph.errors import FormatError, FreezeError, UsageError
+from pocketgraph.formats.files import near
 
 MOST_OF_A_KIND = 3  # lines about repairs that differ in names alone
 _UNUSED = "Accepted and not used, as in the original."
@@ -145,7 +146,7 @@ def _check_files(files: Mapping[str, str]) -> None:
     """Refuses a file that does not exist, in the words of the original; by what it is, "" where none is named."""
     for kind, file in files.items():
         if file and not os.path.exists(file):
-            raise FreezeError(f"Input {kind} file '{file}' does not exist!", hint=_beside(file))
+            raise FreezeError(f"Input {kind} file '{file}' does not exist!", hint=near(file))
 
 
 def _checked_source(source: str) -> str:
@@ -154,7 +155,7 @@ def _checked_source(source: str) -> str:
             "nothing to freeze was named", hint="give a training directory, or --input_graph and --input_checkpoint"
         )
     if not os.path.exists(source) and not os.path.exists(source + ".index"):
-        raise FreezeError(f"'{source}' does not exist", hint=_beside(source))
+        raise FreezeError(f"'{source}' does not exist", hint=near(source))
     return source
 
 
@@ -168,12 +169,3 @@ def _saver(file: str) -> str | None:
         return restore_op(file).rpartition("/")[0]
     except FormatError:
         return ""
-
-
-def _beside(file: str) -> str:
-    folder, name = os.path.split(file)
-    try:
-        near = nearest(name, os.listdir(folder or "."))
-    except OSError:
-        return f"there is no directory '{folder}' either"
-    return f"did you mean {' or '.join(repr(os.path.join(folder, n)) for n in near)}?" if near else ""

@@ -12,6 +12,7 @@ import numpy as np
 
 from pocketgraph.datasets.text_decoding import UTF_16_MARKS, decoded
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
+from pocketgraph.formats.files import unreadable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
 from pocketgraph.kernels.probabilities import are_probabilities, are_shares
@@ -202,7 +203,7 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
         with open(place, "rb") as file:
             data = file.read(MAX_LABEL_BYTES + 1)
     except OSError as error:
-        raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
+        raise unreadable("the labels", place, error) from error
     if len(data) > MAX_LABEL_BYTES or (b"\0" in data and not data.startswith(UTF_16_MARKS)):
         raise FormatError("this is not a labels file, which has one name a line", where=place)
     text = decoded(data, "labels file", place)

@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.formats.files import unreadable
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def rows_of(path: str) -> list[list[str]]:
             if _width(others) > 1 and (len(others) > 1 or _are_numbers(others)):
                 return others
     except OSError as error:
-        raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
+        raise unreadable("the table", path, error) from None
     except csv.Error as error:
         raise FormatError(f"this is no table ({error})", where=path) from None
     return rows

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.formats.files import unreadable
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
@@ -126,7 +127,7 @@ def of_list(name: str) -> tuple[list[str], list[str]]:
         with open(name, encoding="utf-8-sig") as file:
             lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
     except OSError as error:
-        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=name) from None
+        raise unreadable("the data", name, error) from None
     except UnicodeDecodeError:
         raise FormatError("this is no folder, .npz file or list of pictures", where=name) from None
     files, classes = [], []

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.files import unreadable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -57,7 +58,7 @@ def read(path: str | os.PathLike[str], channels: int = 3) -> Pixels:
         with open(place, "rb") as file:
             return _decode(file, place, channels)
     except OSError as error:
-        raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=place) from error
+        raise unreadable("the picture", place, error) from error
 
 
 def content(path: str | os.PathLike[str], form: str) -> bytes:
@@ -119,7 +120,7 @@ def problem(path: str) -> str:
     except OSError as error:
         if isinstance(error, PermissionError) or os.path.islink(path):
             return f"it cannot be read: {error.strerror}"
-        raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from error
+        raise unreadable("the picture", path, error) from error
     try:
         read(path)
     except FormatError as error:

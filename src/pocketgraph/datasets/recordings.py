@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
+from pocketgraph.formats.files import unreadable
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
@@ -170,7 +171,7 @@ def recording(path: str) -> tuple[bytes, Array, int]:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise FormatError(f"the recording cannot be read: {error.strerror or error}", where=path) from None
+        raise unreadable("the recording", path, error) from None
     return (content, *recorded(content, path, "take it out"))
 
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.files import unreadable
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
@@ -131,7 +132,7 @@ def read_arrays(path: str) -> dict[str, SampleArray]:
             loaded = np.load(file, allow_pickle=False)
             return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except OSError as error:
-        raise FormatError(f"the data cannot be read: {error.strerror or error}", where=path) from None
+        raise unreadable("the data", path, error) from None
     except Exception as error:  # NumPy answers a damaged file with whatever its parser runs into
         if "Object arrays" in str(error):
             raise FormatError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pocketgraph.datasets import csv_tables, file_lists
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.formats.files import unreadable
 from pocketgraph.pages.quantities import counted
 
 TEXT_COLUMNS = ("text", "texts", "review", "sentence", "comment", "message", "content", "body", "document", "tweet")
@@ -74,7 +75,7 @@ def read_text(path: str) -> str:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise FormatError(f"the text cannot be read: {error.strerror or error}", where=path) from None
+        raise unreadable("the text", path, error) from None
     if len(data) > MOST_BYTES:
         raise FormatError(f"this is no text: it has more than {MOST_BYTES:,} bytes", where=path)
     return decoded(data, "text", path).rstrip("\r\n")

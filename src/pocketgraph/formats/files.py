@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
-from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean, new_folder
+from pocketgraph.errors import FormatError, PocketgraphError, nearest, new_folder
 from pocketgraph.part_files import remove_abandoned, written_whole
 from pocketgraph.protobuf.wire import Buffer, Chunk
 
@@ -74,13 +74,26 @@ def check_length(buffer: object, stop: int, where: str) -> None:
 
 
 def near(path: str) -> str:
-    """A hint that names files beside a missing one which have a similar name."""
+    """A hint that names files beside a missing one which have a similar name, with its folder."""
     folder, name = os.path.split(path)
     try:
         beside = os.listdir(folder or ".")
     except OSError:
         return f"there is no directory '{folder}' either"
-    return did_you_mean(name, beside)
+    found = nearest(name, beside)
+    return f"did you mean {' or '.join(repr(os.path.join(folder, one)) for one in found)}?" if found else ""
+
+
+def unreadable(what: str, path: str, error: OSError) -> FormatError:
+    """The error for a file that the system does not read, with what may be meant by a name that no file has.
+
+    Args:
+        what: it holds, as in "the data".
+        path: of the file.
+        error: the system's.
+    """
+    hint = near(path) if isinstance(error, FileNotFoundError) else ""
+    return FormatError(f"{what} cannot be read: {error.strerror or error}", where=path, hint=hint)
 
 
 def reason(error: Exception) -> str:

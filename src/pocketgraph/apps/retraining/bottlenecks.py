@@ -13,7 +13,7 @@ from pocketgraph import cluster
 from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.photo_features import PLAIN, FeatureModel
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import unreadable, write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
@@ -45,7 +45,7 @@ class Bottlenecks:
         try:
             content = self._model.content(path)
         except OSError as error:
-            raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from None
+            raise unreadable("the picture", path, error) from None
         key = hashlib.sha256(f"{self.identity} {list(variants)}".encode() + content).hexdigest()[:24]
         kept = os.path.join(self._folder, label, f"{os.path.basename(path)}_{key}.npy") if self._folder else ""
         found = _read(kept, len(variants)) if kept and self.shape is not None else None

@@ -7,7 +7,6 @@ import os
 from pocketgraph.apps.retraining.example_lists import category_of
 from pocketgraph.apps.retraining.retrained_graph import LAYER
 from pocketgraph.datasets.file_lists import of_folder
-from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
@@ -22,8 +21,8 @@ def is_retrained(graph: Graph) -> bool:
 
 
 def held_back_last(
-    graph: Graph, source: SampleSource | None, folder: str, most_taught: int, most_held: int, fewest: int
-) -> tuple[SampleSource | None, int]:
+    graph: Graph, source: str | os.PathLike[str] | None, folder: str, most_taught: int, most_held: int, fewest: int
+) -> tuple[str | os.PathLike[str] | None, int]:
     """The samples for a model; of a retrained one and the folder of its files the list, written for it, of those that
     calibrate and judge: first some that retrain learns from, then some that it holds back, by the hash of their paths.
 
@@ -38,7 +37,7 @@ def held_back_last(
         The samples, and how many of the list retrain learns from: 0 where there is no list.
     """
     given = source, 0
-    if not is_retrained(graph) or not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
+    if source is None or not is_retrained(graph) or not os.path.isdir(source):
         return given
     try:
         files, classes = of_folder(os.fspath(source))
