@@ -876,3 +876,30 @@ def test_pixels_are_scaled_as_the_model_does_what_is_folded(tmp_path: pathlib.Pa
         frozen = pocketgraph.load(tmp_path / f"out_{data is None}" / "frozen.pb")
         assert SampleReading().scaling(frozen).mean == 0
         assert pocketgraph.verify(tmp_path / "net.pb", frozen)
+
+
+@pytest.mark.parametrize(("told", "points"), [("rows", None), ("one score", 2.0), ("scores", 2.0), ("no classes", 5.0)])
+def test_two_points_of_right_answers_may_be_lost_wherever_the_data_say_which_are_right(
+    told: str, points: float | None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also without a file of labels; where they do not, five of answers that change, and none of a row of numbers."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 4)).astype(np.float32)
+    width = 1 if told == "one score" else 3
+    weights = rng.normal(size=(4, width)).astype(np.float32)
+    ends = {"rows": "y = Identity(sums, T=float)", "one score": "y = Sigmoid(sums, T=float)"}
+    text = "x = Placeholder(dtype=float, shape=[?,4])\nsums = MatMul(x, w, T=float)\n"
+    text += ends.get(told, "y = Softmax(sums, T=float)")
+    pocketgraph.save(Graph([*parse(text), const("w", weights)]), tmp_path / "net.pb")
+    sums = rows @ weights
+    labels = (sums[:, 0] > 0).astype(np.int64) if width == 1 else sums.argmax(1)
+    np.savez(tmp_path / "data.npz", x=rows, **({"labels": labels} if "score" in told.removeprefix("no ") else {}))
+    seen: list[float | None] = []
+
+    def quantized(*models: object, mode: str, max_accuracy_drop: float | None, **how: object) -> None:
+        seen.extend([max_accuracy_drop] if mode == "static" else [])
+        raise UsageError("not here")
+
+    monkeypatch.setattr("pocketgraph.apps.shipping.ship.quantize", quantized)
+    ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz")
+    assert seen == [points]

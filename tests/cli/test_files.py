@@ -104,7 +104,7 @@ def test_identify_freezes_a_graph_with_a_checkpoint_beside_it(
 def test_identify_what_is_missing_or_damaged(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "identify", model.with_name("modle.pb"))
     assert code == 1
-    assert "not there; next: did you mean 'model.pb'?" in out
+    assert f"not there; next: did you mean '{model}'?" in out
     model.write_bytes(model.read_bytes()[:-100])
     code, out, _ = call(capsys, "identify", model)
     assert code == 1
@@ -294,3 +294,27 @@ def test_a_home_is_looked_up_behind_a_flag_too(
         == 0
     )
     assert (tmp_path / "new.pb").exists()
+
+
+@pytest.mark.parametrize("arguments", [
+    ["graph_to_dot", "--graph=nett.pb", "--dot_output=x.dot"],
+    ["strip_unused", "--input_graph=nett.pb", "--output_graph=x.pb", "--output_node_names=y"],
+    ["transform_graph", "--in_graph=net.pb", "--out_graph=x.pb", "--inputs=x", "--outputs=y", "--check",
+     "--transforms=strip_unused_nodes", "--check_inputs=nett.npz"],
+    ["transform_graph", "--in_graph=net.pb", "--out_graph=x.pb", "--outputs=y", "--transforms=none", "--rules=nett.py"],
+    ["evaluate", "net.pb", "--data=nett.npz"],
+    ["evaluate", "net.pb", "--data=nett.txt"],
+    ["evaluate", "net.pb", "--data=net.npz", "--labels=nett.txt"],
+])  # fmt: skip
+def test_what_a_missing_file_may_be_called_is_said_by_every_command(
+    arguments: list[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    formats.save(parse("x = Placeholder(dtype=float, shape=[?,2])\ny = Relu(x, T=float)"), "net.pb")
+    np.savez("net.npz", x=np.ones((3, 2), np.float32))
+    for name in ("net.py", "net.txt"):
+        (tmp_path / name).touch()
+    meant = next(word.rpartition("=")[2] for word in arguments if "nett." in word).replace("nett", "net")
+    assert command_line.call(*arguments) in (1, 2)
+    assert "did you mean 'net." in (error := capsys.readouterr().err)
+    assert f"'{meant}'" in error

@@ -338,7 +338,7 @@ def test_a_path_is_as_good_as_a_graph(tmp_path: pathlib.Path) -> None:
             np.testing.assert_allclose(session.run(["y"], {"x": X})[0], Y)
     with pytest.raises(RunError, match=r"nothing\.pb: there is no such file"):
         Session(tmp_path / "nothing.pb")
-    with pytest.raises(RunError, match=f"did you mean '{path.name}'"):
+    with pytest.raises(RunError, match=f"did you mean '{path}'"):
         Session(path.with_name(f"x{path.name}"))
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pocketgraph.datasets.file_sizes import are_pictures
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.tflite.metadata import described
@@ -31,11 +32,12 @@ def described_file(
         outputs: what it gives.
         labels: the names of classes, or the file with them; left out where they are not of a row of scores.
         reading: how samples are read.
-        samples: where they come from; of a folder, how its pictures are scaled is told.
+        samples: where they come from; of pictures, how they are scaled is told.
     """
     if text_inputs(graph, outputs):
         return None
-    pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
+    is_folder = isinstance(samples, str | os.PathLike) and os.path.isdir(samples)
+    pictures = samples if samples is not None and (is_folder or are_pictures(samples)) else None
     for names in (labels, ()) if labels else ((),):
         try:
             model = model_to_export(graph, reading, outputs=outputs, labels=names, samples=pictures, limit=1)

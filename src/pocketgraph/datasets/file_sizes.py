@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.named_arrays import IN_MEMORY, SampleSource, are_arrays
 from pocketgraph.datasets.recordings import sample_count
+from pocketgraph.errors import PocketgraphError
 
 MOST_PIXELS = 1 << 20  # of pictures that are fed in their own size: photos of cameras are larger than networks take
 
@@ -27,6 +28,15 @@ def files_of(source: SampleSource) -> Sequence[str]:
     if file_lists.is_picture(name) or file_lists.is_recording(name):
         return [name]
     return file_lists.of_list(name)[0] if name.lower().endswith(".txt") else []
+
+
+def are_pictures(source: SampleSource) -> bool:
+    """Whether samples are files of pictures, in a folder or a list."""
+    try:
+        files = files_of(source)
+    except PocketgraphError:  # a folder of texts
+        return False
+    return bool(files) and file_lists.is_picture(files[0])
 
 
 def common_side(files: Sequence[str]) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
-from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean, new_folder
+from pocketgraph.errors import FormatError, PocketgraphError, nearest, new_folder
 from pocketgraph.part_files import remove_abandoned, written_whole
 from pocketgraph.protobuf.wire import Buffer, Chunk
 
@@ -74,7 +74,7 @@ def check_length(buffer: object, stop: int, where: str) -> None:
 
 
 def near(path: str) -> str:
-    """A hint where a file is missing: that an address is to be fetched, or files beside it with a similar name."""
+    """A hint where a file is missing: that an address is to be fetched, or files of a similar name in its folder."""
     if "://" in path:
         return "that is an address, and files are read from this machine: fetch it first, then give the file"
     folder, name = os.path.split(path)
@@ -82,7 +82,8 @@ def near(path: str) -> str:
         beside = os.listdir(folder or ".")
     except OSError:
         return f"there is no directory '{folder}' either"
-    return did_you_mean(name, beside)
+    found = nearest(name, beside)
+    return f"did you mean {' or '.join(repr(os.path.join(folder, one)) for one in found)}?" if found else ""
 
 
 def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:

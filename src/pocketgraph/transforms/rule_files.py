@@ -10,6 +10,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
 from pocketgraph.errors import UsageError
+from pocketgraph.formats.files import near
 from pocketgraph.transforms import tool
 
 
@@ -24,7 +25,8 @@ def load_file(path: str | os.PathLike[str]) -> list[str]:
     """
     where = os.fspath(path)
     if not os.path.isfile(where):
-        raise UsageError("there is no such file", where=where, hint="name a .py file with @transform functions")
+        hint = near(where) or "name a .py file with @transform functions"
+        raise UsageError("there is no such file", where=where, hint=hint)
     taken = set(tool.names())
     module_name = f"pocketgraph_rules_{len(tool.loaded())}_{os.path.basename(where).partition('.')[0]}"
     loader = SourceFileLoader(module_name, where)

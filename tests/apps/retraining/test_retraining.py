@@ -32,6 +32,7 @@ from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn.activations import softmax
 from support import model_dir, model_info, needs_shared
@@ -401,6 +402,9 @@ def test_ship_judges_a_retrained_model_on_photos_that_retrain_held_back(
     assert f"of {len(held)} answers are right" in made.tried[-1].words
     assert f"--data=out/samples.txt --skip={taught} --limit={len(held)}" in made.commands[0]
     assert any("if retrain was told other percentages" in line for line in made.unknown)
+    about = metadata(load("out/model.tflite").extra)
+    assert about is not None
+    assert about.mean
 
 
 def test_ship_tells_that_photos_which_judge_a_retrained_model_may_have_taught_it(

@@ -19,8 +19,7 @@ from pocketgraph.apps.photo_figures import figure, picture_in_page
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL
 from pocketgraph.datasets import image_loading
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.file_lists import is_picture
-from pocketgraph.datasets.file_sizes import files_of
+from pocketgraph.datasets.file_sizes import are_pictures
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError
@@ -90,20 +89,12 @@ def found_boxes(
         reading: how they are read.
         skip: samples that it was made with.
     """
-    if source is None or not _are_photos(source) or recognised(graph) is None:
+    if source is None or not are_pictures(source) or recognised(graph) is None:
         return "", ""
     try:
         return _drawn(DetectionApp(graph, labels), outputs, paths, source, reading, skip), ""
     except PocketgraphError as error:  # as boxes are relative to some that only the model's user has
         return "", f"which boxes it finds in photos: {error}"
-
-
-def _are_photos(source: SampleSource) -> bool:
-    try:
-        files = files_of(source)
-    except PocketgraphError:  # a folder of texts
-        return False
-    return bool(files) and is_picture(files[0])
 
 
 def _drawn(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pocketgraph.datasets.file_sizes import are_pictures
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
@@ -71,7 +72,7 @@ def likeliest_scaling(
     if told.mean is not None and SampleReading().scaling(graph) != told:
         SampleReading(notify=notify).scaling(whole)
         return found | {"input_mean": told.mean, "input_std": told.std}
-    if data is None or not os.path.isdir(data) or told.mean is not None:
+    if data is None or not are_pictures(data) or told.mean is not None:
         return found
 
     def judged(mean: float, std: float) -> ClassAccuracy | None:

@@ -288,7 +288,7 @@ class _Work:
         def quantized(mode: Any) -> Make:
             def make(path: str) -> Sequence[str]:
                 static = mode == "static"
-                most = self.allowed() if static and self.tells_answers(graph) else None
+                most = self.allowed(graph) if static else None
                 made = quantize(
                     graph, self.data, mode=mode, outputs=self.outputs, limit=max(calibrated, 1), labels=self.labels,
                     max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
@@ -321,16 +321,16 @@ class _Work:
         return {**{name: quantized(name) for name in names}, "float16": exported(mode="float16"),
                 "float": exported()}  # fmt: skip
 
-    def allowed(self) -> float:
-        """Percentage points that may be lost."""
-        return self.most if self.most is not None else LOST_ANSWERS if self.labels is not None else CHANGED_ANSWERS
-
-    def tells_answers(self, graph: Graph) -> bool:
-        """Whether the model chooses among classes, or gives tags; measured once, on two samples."""
-        reading = SampleReading(**self.reading)
-        first = evaluate_with_reading([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
-        has_classes = first[1].comparison is not None and first[1].comparison.has_classes
-        return first[0].tags is not None or (has_classes and self.outputs[0] not in self.numbers)
+    def allowed(self, graph: Graph) -> float | None:
+        """Percentage points that may be lost where the model chooses among classes or gives tags, as two samples tell:
+        of right answers where the data say which are right, else of answers that stay."""
+        how: dict[str, Any] = {"outputs": self.outputs, "labels": self.labels, "limit": 2}
+        first, second = evaluate_with_reading([graph, graph], self.data or "", SampleReading(**self.reading), **how)
+        is_told = first.tags is not None or first.accuracy is not None
+        has_classes = second.comparison is not None and second.comparison.has_classes
+        if not is_told and (not has_classes or self.outputs[0] in self.numbers):
+            return None
+        return self.most if self.most is not None else LOST_ANSWERS if is_told else CHANGED_ANSWERS
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""

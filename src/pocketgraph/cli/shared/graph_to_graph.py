@@ -26,10 +26,11 @@ def opened(source: str, outputs: str, target: str, *, without_outputs: UsageErro
         FormatError: the file is no graph.
     """
     from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.formats.files import near
     from pocketgraph.freezing.ready_models import read_directory
 
     if not os.path.exists(source):
-        raise FreezeError(f"Input graph file '{source}' does not exist!")
+        raise FreezeError(f"Input graph file '{source}' does not exist!", hint=near(source))
     if not outputs:
         raise without_outputs
     if not target:

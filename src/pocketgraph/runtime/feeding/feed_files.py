@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.formats.files import near
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import likely_inputs
@@ -129,7 +130,7 @@ def _loaded(path: str, kind: str) -> Iterator[Any]:
     except UsageError:
         raise
     except FileNotFoundError:
-        raise UsageError("there is no such file", where=path) from None
+        raise UsageError("there is no such file", where=path, hint=near(path)) from None
     except Exception as error:  # NumPy's and zipfile's, of many kinds
         said = " ".join(str(error).split())
         if "pickle" in said.lower():
