@@ -58,7 +58,7 @@ def open_part(
     With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
     """
     names = (name,) if threads == 1 else (of_several_threads(name), name)
-    if may_be_cut(specs, opener, whole=whole):
+    if may_be_cut(specs, opener):
         names = of_microbatches(name, threads), *names
     for each in names:
         found = open_entry(folder, each, threads, opener, whole=whole)
@@ -81,10 +81,10 @@ def of_microbatches(name: str, threads: int) -> str:
     return short_digest(f"{name} microbatches of {threads} threads".encode(), 20)
 
 
-def may_be_cut(specs: Specs, opener: Opener | None, *, whole: bool) -> bool:
-    """Whether a part takes a batch that may be computed part by part; other engines are given it whole."""
+def may_be_cut(specs: Specs, opener: Opener | None) -> bool:
+    """Whether a part takes a batch that LiteRT may compute part by part."""
     batches = {shape[:1] for _, shape in specs.values()}
-    return opener is None and not whole and len(batches) == 1 and batches.pop() > (1,)
+    return opener is None and len(batches) == 1 and batches.pop() > (1,)
 
 
 def first_tier(name: str) -> str:

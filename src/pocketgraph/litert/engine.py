@@ -116,7 +116,7 @@ def compile(
     if program is None:
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
     count = 1
-    if folder is not None and not with_program and may_be_cut(input_specs, opener, whole=whole):
+    if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)
         name = of_microbatches(name, threads) if count > 1 else name
     may_wait = folder is not None and in_tiers

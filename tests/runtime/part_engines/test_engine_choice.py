@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
+from pocketgraph.litert.rewriting import microbatches
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import engine_choice, paired_timing
@@ -420,3 +422,36 @@ def test_a_strict_session_and_eight_bits_stay_with_litert(
             session.run("y", FEEDS)
         check_schedule.finish()
         assert engines_of(session) == {""}
+
+
+@pytest.mark.parametrize(("ratio", "engine"), [(0.5, "mine"), (1.2, "litert")])
+def test_a_batch_that_litert_computes_in_parts_is_measured_so(
+    ratio: float,
+    engine: str,
+    mine: Any,
+    measured: dict[str, float],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An engine that reads its file runs it for each part, too: the file is for one."""
+    monkeypatch.setattr(microbatches, "LEAST_MICROBATCH_BYTES", 0)
+    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 1000)
+    measured["mine"] = ratio
+    graph = parse("""
+        a = Placeholder(dtype=float, shape=[4, 6, 6, 2])
+        w = Const(float[3, 3, 2, 4] 0.25)
+        c = Conv2D(a, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        y = Relu(c, T=float)
+    """)
+    x = np.random.default_rng(4).standard_normal((4, 6, 6, 2)).astype(np.float32)
+    with Session(graph, engine="reference") as session:
+        (expected,) = session.run(["y"], {"a": x})
+    with Session(graph, engine="auto", threads=2, cache_dir=tmp_path) as session:
+        (found,) = session.run(["y"], {"a": x})
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        assert "the batch is computed in 4 parts" in str(session.plan(["y"], {"a": x}))
+        (part,) = session.plan(["y"], {"a": x}, measure=True).parts  # whose numbers are compared before they count
+    assert part.runs_on == engine
+    assert any(f"mine 1.5: {ratio:.2f} of LiteRT's time" in line for line in part.measured)
+    assert any("4 parts" in line for line in part.measured) == (engine == "litert")
+    assert mine.LOADED[:3] == [2, 1, 1]  # the whole has no file; a part by each thread

@@ -27,7 +27,7 @@ def of_whole_batch(about: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 def of_one(about: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of the model itself."""
-    return _resized(about, lambda size: size // about[MICROBATCHES])
+    return {**_resized(about, lambda size: size // about[MICROBATCHES]), MICROBATCHES: 1}
 
 
 def _resized(about: Mapping[str, Any], change: Callable[[int], int]) -> dict[str, Any]:

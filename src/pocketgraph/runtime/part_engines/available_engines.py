@@ -11,7 +11,7 @@ from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_
 from pocketgraph.litert.executable import Opener
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.runtime.memory_trim import trim_memory
-from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
+from pocketgraph.runtime.part_engines.part_engine import CutBatchError, OfferedPart, PartEngine
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -102,7 +102,7 @@ def loaded(engine: PartEngine, name: str, part: OfferedPart, threads: int) -> Ru
     try:
         why = engine.refuses(part)
         if not why:
-            runner = engine.load(part, threads)
+            runner = _runner(engine, part, threads)
             trim_memory()
             return runner
     except RunError:
@@ -110,3 +110,14 @@ def loaded(engine: PartEngine, name: str, part: OfferedPart, threads: int) -> Ru
     except Exception as error:  # anything may go wrong in somebody's code
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     raise RunError(f"the engine '{name}' does not take it: {why}")
+
+
+def _runner(engine: PartEngine, part: OfferedPart, threads: int) -> Runner:
+    """The engine's runner for a part; several for a part of a batch, where it reads a file and that is for such."""
+    try:
+        return engine.load(part, threads)
+    except CutBatchError:
+        from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
+
+        one = part.of_one_microbatch()
+        return MicrobatchRunner(lambda: engine.load(one, 1), threads, part.microbatches)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
+from pocketgraph.litert.running.microbatch_runner import MICROBATCHES, of_one
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 
@@ -42,6 +43,10 @@ class OperationTime(NamedTuple):
     size: int = 0
 
 
+class CutBatchError(RunError):
+    """The file of a part is for some of a batch at a time."""
+
+
 class OfferedPart:
     """A part of a graph, with fixed shapes, as engines are given it.
 
@@ -66,12 +71,26 @@ class OfferedPart:
         return frozenset() if self.reference is None else self.reference.without
 
     @property
+    def microbatches(self) -> int:
+        """How many parts of a batch LiteRT computes one after the other."""
+        count: int = self.entry.about.get(MICROBATCHES, 1)
+        return count
+
+    def of_one_microbatch(self) -> OfferedPart:
+        """What LiteRT computes so many times, by its file alone."""
+        entry = self.entry
+        return OfferedPart(CacheEntry(entry.model, entry.packed, entry.has_packed, of_one(entry.about)))
+
+    @property
     def file(self) -> str:
         """The path of a .tflite file of it, as LiteRT runs it; it may be gone once ``load`` has returned.
 
         Raises:
             RunError: the file does not hold all weights.
+            CutBatchError: it computes a part of a batch.
         """
+        if self.microbatches > 1:
+            raise CutBatchError("its file computes a part of a batch, for LiteRT alone")
         if self.entry.is_hollow:
             raise RunError("the part was written anew meanwhile, for LiteRT alone")
         return self.entry.model

@@ -219,10 +219,11 @@ def _described(
 
 def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]:
     """The engine that runs a part, or will after some runs, and how, or what is known of others."""
+    count = part.executable.about.get("microbatches", 1)
+    cut = (f"the batch is computed in {count} parts, by each thread its own",) if count > 1 else ()
     if request.engine != "auto":
-        count = part.executable.about.get("microbatches", 1)
-        each = "the batch is computed in {} parts, by each thread its own"
-        return part.runs_on, (each.format(count),) if count > 1 else ()
+        return part.runs_on, cut
     from pocketgraph.runtime.part_engines.engine_choice import chosen_engine
 
-    return chosen_engine(part.executable)
+    engine, lines = chosen_engine(part.executable)
+    return engine, (*cut, *lines) if engine == "litert" else lines
