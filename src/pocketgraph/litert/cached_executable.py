@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,9 +13,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
-from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
+from pocketgraph.litert.cost_model import LENT_FROM, LENT_WORK, PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.running.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
+from pocketgraph.litert.running.runner import PACKED_TYPES, RECYCLING, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.part_files import part_name
 
@@ -189,6 +190,11 @@ def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: i
 
         return HollowRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.HOLLOW][1])
     is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
+    if is_small and takes_packed(about) and _moves_much(about):
+        from pocketgraph.litert.upgrading import UpgradingRunner
+
+        plain = PlainRunner(entry.model, threads, shapes)
+        return UpgradingRunner(plain, UPGRADED_AFTER, lambda: _in_place(entry, threads, outputs), (LENDING, RECYCLING))
     if is_small or not takes_packed(about):
         return PlainRunner(entry.model, threads, shapes)
     if (
@@ -213,6 +219,21 @@ def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
     return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
 
 
+def _moves_much(about: Mapping[str, Any]) -> bool:
+    """Whether copying what goes into a part and comes out of it takes long beside computing."""
+    given = [(shape, computed_in(dtype)) for _, dtype, shape in (about["inputs"][index] for index in about["fed"])]
+    moved = sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in (*given, *about["computed"]))
+    return bool(moved >= max(LENT_FROM, about["work"] / LENT_WORK))
+
+
+def _in_place(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
+    from pocketgraph.litert.running.in_place_runner import InPlaceRunner
+
+    return InPlaceRunner(entry.model, threads, outputs)
+
+
+LENDING = "lent_arrays"
+"""The pass by which parts that run often take large arrays where they lie."""
 PACKED = "packed_weights"
 """The pass by which weights that XNNPACK has packed are kept, and mapped by the next one who opens the part."""
 LITERT = Opener("", runner_for)

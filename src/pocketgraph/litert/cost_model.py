@@ -64,6 +64,8 @@ MOST_NOTED = 16 << 20  # bytes: of what went into and came out of a part, that a
 
 REPEATED_FROM = 4 << 20  # bytes: of weights read again by later steps of a loop, from which packing them once pays
 PACKED_FROM = 8 << 20  # bytes: of constants, from which mapping packed weights is faster than packing them again
+LENT_FROM = 1 << 20  # bytes: of a part's inputs and results, from which copying them takes 0.1 ms
+LENT_WORK = 64  # multiplications: of a part, for each byte of those, up to which copies are a tenth of its time
 LIGHT_OPERATION = 25_000  # multiplications: of an average operation (1 µs), below which one thread is faster
 
 # Compiling in two tiers (runtime/planning/tiered_compilation.py)

@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
-from pocketgraph.litert.running.runner import Runner
+from pocketgraph.litert.running.runner import Runner, switch_off
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ class Opener(Record):
 DIRECT_CALLS = "direct_calls"
 """The pass by which arrays go straight into LiteRT's memory, without being looked at, where they are known to fit."""
 
-RECYCLING = "recycled_arrays"
-"""The pass of kernels/recycled_arrays.py, which few executables need."""
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
@@ -260,9 +258,7 @@ class Executable:
             passes: the names of passes that are switched off; those of others do no harm.
         """
         self._is_direct = DIRECT_CALLS not in passes
-        recycle_nothing = getattr(self._runner, "recycle_nothing", None)
-        if RECYCLING in passes and recycle_nothing is not None:
-            recycle_nothing()
+        switch_off(self._runner, passes)
 
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""

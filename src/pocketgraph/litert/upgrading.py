@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert.running.runner import PlainRunner, Runner
+from pocketgraph.litert.running.runner import Runner, switch_off
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -21,12 +21,16 @@ class UpgradingRunner(Runner):
         first: the runner.
         runs: how often it runs.
         then: called once, before the next run; None, RunError or OSError: the first runner goes on.
+        passes: those by which it is called; where one is switched off, the first runner goes on.
     """
 
-    def __init__(self, first: Runner, runs: int, then: Callable[[], Runner | None]) -> None:
+    def __init__(
+        self, first: Runner, runs: int, then: Callable[[], Runner | None], passes: Collection[str] = ()
+    ) -> None:
         self._runner = first
         self._left = runs
         self._then: Callable[[], Runner | None] | None = then
+        self._passes = frozenset(passes)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         if self._then is not None:
@@ -35,10 +39,10 @@ class UpgradingRunner(Runner):
             self._left -= 1
         return self._runner.run(inputs)
 
-    def recycle_nothing(self) -> None:
-        """As PlainRunner's."""
-        if isinstance(self._runner, PlainRunner):
-            self._runner.recycle_nothing()
+    def switch_off(self, passes: Collection[str]) -> None:
+        if not self._passes.isdisjoint(passes):
+            self._then = None
+        switch_off(self._runner, passes)
 
     def close(self) -> None:
         self._then = None

@@ -25,6 +25,7 @@ STEP_PASSES = {
     "changing_weights": "trained convolutions are XNNPACK's, whose packed weights are written anew in each run",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
+    "lent_arrays": "parts that run often take large arrays where they lie, and put large results where they are read",
     "records_together": "Example records of a batch are read a feature of all at a time, or entry by entry",
     "records_by_pattern": "Example records like many before are read by a regular expression that these taught",
     "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",

@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 MOST_CALLS = 32  # that are kept: places of arrays come again where their memory does
 READ_BEYOND = 16  # bytes: XNN_EXTRA_BYTES in xnnpack.h, by which some processors' kernels read beyond an input
 
-Addresses = tuple[tuple[int, int], ...]
-"""The address and bytes of each input and result."""
+Addresses = tuple[int, ...]
+"""Of each input and result that is taken where it lies; 0 of one that is copied."""
 
 
 class InPlaceModel(NativeModel):
-    """A loaded model; its arguments are those of ``NativeModel``."""
+    """A loaded model; its arguments are those of ``NativeModel``, and ``lent_from``: bytes, of smaller arrays it makes
+    copies."""
 
     def __init__(
-        self, path: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+        self,
+        path: str,
+        threads: int,
+        packed: str | None,
+        outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
+        lent_from: int = 0,
     ) -> None:
         super().__init__(path, threads, packed, outputs)
+        self._lent_from = lent_from
         self._types = [c_library.tensor_types(self._library, self._model, side) for side in ("Input", "Output")]
         self._calls: OrderedDict[Addresses, tuple[Callable[[], None], ExitStack]] = OrderedDict()
         self._stack.callback(_let_go, self._calls)
@@ -46,44 +53,46 @@ class InPlaceModel(NativeModel):
         Raises:
             RuntimeError: LiteRT failed.
         """
-        addresses = tuple([(int(array.__array_interface__["data"][0]), array.nbytes) for array in (*inputs, *results)])
+        lent = tuple(
+            [self._address(array, True) for array in inputs] + [self._address(array, False) for array in results]
+        )
         with self._lock:
             if not self._given:
                 raise RuntimeError("the model is closed")
             try:
-                if addresses in self._calls:
-                    self._calls.move_to_end(addresses)
-                    self._calls[addresses][0]()
-                else:
-                    self._run_new(addresses, inputs, results)
+                for window, array, address in zip(self._given, inputs, lent, strict=False):
+                    if not address:
+                        window.write(array)
+                self._call(lent, (*inputs, *results))()
+                for window, array, address in zip(self._wanted, results, lent[len(inputs) :], strict=True):
+                    if not address:
+                        window.read(array)
             except RefusedError as error:
                 raise RuntimeError(f"LiteRt{error} failed") from error
 
-    def _run_new(self, addresses: Addresses, inputs: Sequence[Array], results: Sequence[Array]) -> None:
-        """Runs with arrays at these addresses, and keeps the call where nothing is copied."""
+    def _address(self, array: Array, is_input: bool) -> int:
+        """Where an array lies that is taken there; 0 of one that is copied."""
+        start, size = int(array.__array_interface__["data"][0]), array.nbytes
+        is_at_the_end = is_input and -(start + size) % mmap.PAGESIZE < READ_BEYOND
+        return 0 if start % ALIGNMENT or is_at_the_end or size < self._lent_from else start
+
+    def _call(self, lent: Addresses, arrays: Sequence[Array]) -> Callable[[], None]:
+        """What runs with the arrays at these addresses, and with memory of the model's own for the others."""
+        if lent in self._calls:
+            self._calls.move_to_end(lent)
+            return self._calls[lent][0]
         with ExitStack() as stack:
-            buffers: list[list[ctypes.c_void_p]] = [[], []]
-            copied, is_kept, places = [], True, iter(addresses)
-            for side, arrays, mapped in ((0, inputs, self._given), (1, results, self._wanted)):
-                for place, (array, (start, size)) in enumerate(zip(arrays, places, strict=False)):
-                    is_at_the_end = -(start + size) % mmap.PAGESIZE < READ_BEYOND
-                    if start % ALIGNMENT == 0 and (side or not is_at_the_end):
-                        buffers[side].append(self._lent(stack, self._types[side][place], array))
-                        continue
-                    is_kept = False
-                    buffers[side].append(self._buffers[side][place])
-                    if side:
-                        copied.append((mapped[place], array))
-                    else:
-                        mapped[place].write(array)
-            run = c_library.running(self._library, self._compiled, *buffers)
-            run()
-            for window, array in copied:
-                window.read(array)
-            if is_kept:
-                self._calls[addresses] = run, stack.pop_all()
-                if len(self._calls) > MOST_CALLS:
-                    self._calls.popitem(last=False)[1][1].close()
+            own, types = [[*first, *second] for first, second in (self._buffers, self._types)]
+            buffers = [
+                self._lent(stack, kind, array) if address else buffer
+                for address, array, buffer, kind in zip(lent, arrays, own, types, strict=True)
+            ]
+            count = len(self._given)
+            run = c_library.running(self._library, self._compiled, buffers[:count], buffers[count:])
+            self._calls[lent] = run, stack.pop_all()
+        if len(self._calls) > MOST_CALLS:
+            self._calls.popitem(last=False)[1][1].close()
+        return run
 
     def _lent(self, stack: ExitStack, kind: Any, array: Array) -> ctypes.c_void_p:
         """An array's memory as a buffer of LiteRT's, while the stack lasts."""

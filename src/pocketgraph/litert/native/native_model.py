@@ -28,7 +28,7 @@ class NativeModel:
     Args:
         path: the model file.
         threads: how many to compute with.
-        packed: the file of packed weights, or where to make it.
+        packed: the file of packed weights, or where to make it; None: they are packed into memory.
         outputs: their shapes and NumPy types.
 
     Attributes:
@@ -40,7 +40,7 @@ class NativeModel:
     """
 
     def __init__(
-        self, path: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+        self, path: str, threads: int, packed: str | None, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
     ) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()  # whoever closes it waits for a run
@@ -49,9 +49,11 @@ class NativeModel:
         self._wanted: list[_Mapped] = []
         self._library, environment = surroundings()
         self._outputs = outputs
-        if not packed.isprintable():  # the options are lines of text, whose strings LiteRT takes as they are
+        if (
+            packed is not None and not packed.isprintable()
+        ):  # the options are lines of text, whose strings LiteRT takes as they are
             raise OSError(f"the path {packed!r} does not fit into a line")
-        text = f'num_threads = {threads}\nweight_cache_file_path = "{packed}"\n'
+        text = f"num_threads = {threads}\n" + (f'weight_cache_file_path = "{packed}"\n' if packed else "")
         library, stack = self._library, self._stack
         try:
             model = c_library.model_of(library, stack, environment, path)

@@ -7,7 +7,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
 
 
+RECYCLING = "recycled_arrays"
+"""The pass of kernels/recycled_arrays.py, which few runners need."""
+
+
 class Runner(Protocol):
     """A loaded model: arrays in, arrays out, in the model's order."""
 
@@ -36,6 +40,13 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Gives the memory back; it cannot run any more."""
+
+
+def switch_off(runner: object, passes: Collection[str]) -> None:
+    """Has a runner leave out passes of these names, where it has any."""
+    leave_out = getattr(runner, "switch_off", None)
+    if leave_out is not None:
+        leave_out(passes)
 
 
 def _bytes(detail: Mapping[str, Any]) -> int:
@@ -156,9 +167,9 @@ class PlainRunner:
         """The size of each output, for the sizes that the inputs have now."""
         return [_bytes(detail) for detail in self._interpreter.get_output_details()]
 
-    def recycle_nothing(self) -> None:
-        """Has its results never lie where earlier ones did (the pass ``recycled_arrays``)."""
-        self._recycled.is_on = False
+    def switch_off(self, passes: Collection[str]) -> None:
+        """Leaves passes out; without ``recycled_arrays`` its results never lie where earlier ones did."""
+        self._recycled.is_on = self._recycled.is_on and RECYCLING not in passes
 
     def _windows(self) -> tuple[list[Array | None], list[Array]] | None:
         """LiteRT's own memory of the inputs and of the outputs, where that stays in its place; None of an input that is
