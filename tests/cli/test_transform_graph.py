@@ -155,7 +155,16 @@ def test_an_unknown_input_is_an_error_but_not_for_the_original(
         ),
         ({"--transforms": "remove_device(a=1)"}, 2, "remove_device: unknown parameter 'a'"),
         ({"--transforms": "quantize_weights(minimum_size=x)"}, 2, "couldn't interpret the minimum_size argument"),
-        ({"--transforms": "strip_unused_nodes(shape=x)"}, 1, "strip_unused_nodes: Could not parse as shape: 'x'"),
+        (
+            {"--transforms": "strip_unused_nodes(shape=x)", "--outputs": "softmax"},
+            1,
+            "strip_unused_nodes: Could not parse as shape: 'x'",
+        ),
+        (
+            {"--transforms": "smallest"},
+            1,
+            "no output is named, and only what outputs need is kept; name it with --outputs",
+        ),
         ({"--outputs": "sofmax"}, 2, "--outputs: the graph has no node 'sofmax'; did you mean 'softmax'"),
         ({"--in_graph": "/nothing/here.pb"}, 1, "Loading graph '/nothing/here.pb' failed with"),
         ({"--out_graph": "/nothing/here.pb"}, 1, "Saving graph '/nothing/here.pb' failed with"),

@@ -126,3 +126,9 @@ def test_an_input_of_which_two_outputs_are_read_is_refused(source: str, hint: st
         transform(graph, "strip_unused_nodes", "batch", "y")
     assert [node.op for node in transform(graph, "strip_unused_nodes", "batch", "z")] == ["Placeholder", "Relu"]
     assert len(transform(graph, "strip_unused_nodes", "batch", "y", compat="original")) == 2  # which nothing can load
+
+
+def test_without_outputs_nothing_would_be_kept() -> None:
+    with pytest.raises(TransformError, match=r"no output is named, .*; name it with outputs: loss$"):
+        transform(parse(GRAPH), "strip_unused_nodes", "file")
+    assert len(transform(parse(GRAPH), "strip_unused_nodes", "file", compat="original")) == 1

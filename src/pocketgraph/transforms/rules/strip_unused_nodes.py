@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pocketgraph.errors import GraphError, TransformError, command_on_model
+from pocketgraph.errors import GraphError, TransformError, command_on_model, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.node import further_outputs
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -44,7 +45,8 @@ def strip_unused_nodes(
     Differs from the original: a placeholder that nothing is said of keeps the type of what it replaces, and its shape
     is unknown, or that of a PlaceholderWithDefault (there, they are float and a scalar's); a size may be unknown,
     written ``?`` or ``-1``. A node of several outputs that are read does not become a placeholder,
-    which has one (there, the result cannot be loaded).
+    which has one (there, the result cannot be loaded). Without an output it is an error (there, nothing is left but
+    the inputs).
 
     Args:
         type: the element type of the new placeholders.
@@ -57,12 +59,18 @@ def strip_unused_nodes(
     is passed over.
 
     Raises:
-        TransformError: a type or shape is not spelled right, or the lists are not of one length; more than the first
-            output of what becomes a placeholder is read.
+        TransformError: no output is named; a type or shape is not spelled right, or the lists are not of one length;
+            more than the first output of what becomes a placeholder is read.
         GraphError: an output, or a node that it needs, is not in the graph.
     """
     inputs = {node_name(ref) for ref in graph.inputs}
     if not compat.original:
+        if not graph.outputs:
+            named = ",".join(end.name for end in likely_outputs(graph)) or "NAMES"
+            raise TransformError(
+                "no output is named, and only what outputs need is kept",
+                hint=f"name it with {option('outputs')}: {named}",
+            )
         with suppress(TransformError):  # a bad parameter matters where it is needed, and only there
             _tell_unused(graph, inputs, type, shape, dict(zip(name, shape_for_name, strict=False)), compat)
     needed = inputs | reachable(graph, graph.outputs, stop=inputs & graph.nodes.keys())
