@@ -116,6 +116,8 @@ def test_axes_of_a_format_count_on_in_a_circle() -> None:
     np.testing.assert_array_equal(found, [0, 1, 0, 1, 0, 1, 1, 1])
     five = {"src_format": "NDHWC", "dst_format": "NCDHW"}
     np.testing.assert_array_equal(run("DataFormatDimMap", np.array([4, 5, -5, -6], "i4"), **five)[0], [1, 0, 0, 1])
+    far = np.array([-7, -6, -(2**31), 2**31 - 1], "i4")
+    np.testing.assert_array_equal(run("DataFormatDimMap", far)[0], [1, 1, 0, 1])
     with pytest.raises(RunError, match="do not name the same axes"):
         run("DataFormatDimMap", np.array([1]), src_format="NHWC", dst_format="NCDHW")
 

@@ -20,7 +20,7 @@ def slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[list[int]], dict[str,
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
     count = draw(st.integers(1, len(shape)))
     numbers = st.lists(st.integers(-6, 6), min_size=count, max_size=count)
-    strides = st.lists(st.sampled_from([1, 1, 2, 3, -1, -2]), min_size=count, max_size=count)
+    strides = st.lists(st.sampled_from([1, 1, 2, 3, -1, -2, 0]), min_size=count, max_size=count)
     masks = {name: draw(st.integers(0, 2**count - 1)) for name in MASKS if name != "ellipsis_mask"}
     masks["ellipsis_mask"] = draw(st.sampled_from([0, 0, *(1 << i for i in range(count))]))
     return shape, [draw(numbers), draw(numbers), draw(strides)], masks
@@ -36,7 +36,8 @@ def test_strided_slices(case: tuple[tuple[int, ...], list[list[int]], dict[str, 
     node = Node("s", "StridedSlice", ["x", "begin", "end", "strides"], attrs)
     try:
         (expected,) = evaluate(node, inputs)
-    except PocketgraphError:
+    except PocketgraphError:  # as TensorFlow does: LiteRT must not answer what the reference refuses
+        assert run_node(node, inputs, 1).reason
         return
     outcome = run_node(node, inputs, 1)
     if expected.size == 0:

@@ -79,6 +79,7 @@ HOSTILE: list[tuple[str, tuple[Array, ...], dict[str, Any]]] = [
     ("Mfcc", (z(1, 1, 9), one(8000)), {"filterbank_channel_count": BIG}),
     ("DynamicPartition", (z(1), i(0)), {"T": F, "num_partitions": 1 << 30}),
     ("Split", (one(0), z(0)), {"T": F, "num_split": 1 << 30}),
+    ("Split", (one(0), z(0)), {"T": F, "num_split": 0}),
 ]
 
 
@@ -119,3 +120,14 @@ def test_sizes_that_nobody_can_mean(op: str, inputs: tuple[Array, ...], attrs: d
         session.run("deep/bad", feeds)
     assert "deep/bad" in str(caught.value)
     assert "out of memory" not in str(caught.value)  # it was seen before memory was asked for
+
+
+@pytest.mark.parametrize("count", [0, -2])
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_split_into_no_parts_is_refused_where_it_is_read_on(count: int, engine: str | None) -> None:
+    split = Node("split", "Split", ["axis", "x"], {"T": F, "num_split": count})
+    x = Node("x", "Placeholder", (), {"dtype": F, "shape": Shape((4,))})
+    graph = Graph([x, const("axis", one(0)), split, Node("y", "Relu", ["split"], {"T": F})])
+    said = r"'split'.*(0 equal parts|-2 outputs)"
+    with Session(graph, engine=engine) as session, pytest.raises(RunError, match=said):
+        session.run("y:0", {"x:0": z(4)})

@@ -72,7 +72,7 @@ def unpack(value: Array, *, num: int, axis: int = 0) -> tuple[Array, ...]:
 def split(split_dim: Array, value: Array, *, num_split: int) -> tuple[Array, ...]:
     along = axis_of(split_dim, value.ndim, "split dimension")
     check_count(num_split)
-    if value.shape[along] % num_split:
+    if not num_split or value.shape[along] % num_split:
         raise ValueError(f"a dimension of {value.shape[along]} does not split into {num_split} equal parts")
     size = value.shape[along] // num_split
     before: tuple[Any, ...] = (slice(None),) * along

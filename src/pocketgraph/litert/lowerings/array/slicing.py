@@ -78,6 +78,8 @@ def _spelled_out(
         if len(starts) >= len(shape):
             raise emit.unsupported("more indices than dimensions")
         length = shape[len(starts)]
+        if strides[i] == 0 or (strides[i] < 0 and masks["shrink_axis"] >> i & 1):
+            raise emit.unsupported(f"a stride of {strides[i]}")
         if masks["shrink_axis"] >> i & 1:
             index = begin[i] + length if begin[i] < 0 else begin[i]
             if not 0 <= index < length:

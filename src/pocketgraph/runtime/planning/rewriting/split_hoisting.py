@@ -32,7 +32,8 @@ def hoist_over_splits(graph: Graph, plan: Plan, held: Collection[str]) -> Graph:
     changed: dict[str, Node] = {}
     added: list[Node] = []
     for name, item in plan.items.items():
-        if item.node.op == "Split" and name not in held and len(item.data) == 2:
+        has_parts = item.node.op == "Split" and int(item.node.attr("num_split", 0) or 0) > 0
+        if has_parts and name not in held and len(item.data) == 2:
             _join(name, item, plan, held, changed, added)
     return graph.replace([*(changed.get(node.name, node) for node in graph), *added]) if changed else graph
 
