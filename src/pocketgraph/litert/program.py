@@ -73,12 +73,13 @@ class Value:
 
 
 def sliding(
-    padding: str = "VALID", strides: Sequence[int] = (1, 1), dilations: Sequence[int] = (1, 1), **others: Any
-) -> dict[str, Any]:
-    """The options of a convolution whose windows slide like this, without an activation where ``others`` name none."""
+    padding: str = "VALID", strides: Sequence[int] = (1, 1), dilations: Sequence[int] = (1, 1), *,
+    activation: str = "", **others: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The options of a convolution whose windows slide like this, in the order in which files have them."""
     (down, right), (below, beside) = strides, dilations
-    steps = {"stride_h": down, "stride_w": right, "dilation_h": below, "dilation_w": beside}
-    return {"padding": padding, **steps, "activation": "", **others}
+    steps = {"stride_h": down, "stride_w": right, **others, "dilation_h": below, "dilation_w": beside}
+    return {"padding": padding, **steps, "activation": activation}
 
 
 class ComputedConvolution(Record):

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.program import Operation, Program, Quantization, Value, sliding
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 ONE = 64  # the code of a weight of 1: the bias has steps of 1/64 of the codes'
@@ -35,7 +35,8 @@ def shifts_codes(program: Program, view: ValueUses, operation: Operation, result
     scales, zeros = (gain / ONE,) * channels, (0,) * channels
     ones = Constant.of(np.full((1, 1, 1, channels), ONE, np.int8))
     shift = Constant.of(np.broadcast_to(levels.astype(np.int32), (channels,)))
-    options = sliding(multiplier=1, activation=operation.options.get("activation", ""))
+    one = dict.fromkeys(("stride_w", "stride_h", "dilation_w", "dilation_h", "multiplier"), 1)
+    options = {"padding": "VALID", "activation": operation.options.get("activation", ""), **one}
     operands = [
         Value(f"{bias.name}/ones", INT8, ones.shape, ones, Quantization(scales, zeros, 3)),
         Value(f"{bias.name}/codes", INT32, shift.shape, shift, Quantization((step,) * channels, zeros)),

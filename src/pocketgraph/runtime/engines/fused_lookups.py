@@ -9,6 +9,7 @@ where they are not, and whenever somebody looks at the single nodes, the nodes r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[
     return found
 
 
+class _NoMatchError(Exception):
+    """These are other nodes than a lookup's."""
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise _NoMatchError
+
+
 class _Lookup:
     """What is known of one lookup.
 
@@ -63,17 +73,16 @@ class _Lookup:
 
     def part_call(self, run_apart: Callable[..., Any]) -> PartCall | None:
         """The lookup as a part; None when it is none that is known."""
-        simple = self._simple()
-        if simple is None:
+        how = COMBINERS[self.combiner.node.op]
+        try:
+            places, ids, params = self._simple()
+        except _NoMatchError:
             return None
-        places, ids, params = simple
-        how, inputs = COMBINERS[self.combiner.node.op], [places, ids, params]
-        safe = self._safe(places, ids)
-        if safe is not None:
-            inputs = [*safe, params]
-            plain: Callable[..., Any] = _safe_lookup(how, self.width)
-        else:
-            plain = _simple_lookup(how)
+        plain: Callable[..., Any] = _simple_lookup(how)
+        inputs = [places, ids, params]
+        with suppress(_NoMatchError):
+            inputs = [*self._safe(places, ids), params]
+            plain = _safe_lookup(how, self.width)
         if any(is_reference_output(self.plan.items[e.node].node.op, e.port) for e in inputs if e not in self.plan.fed):
             return None
         members = self._members(inputs)
@@ -83,153 +92,115 @@ class _Lookup:
         call = FusedCall(plain, apart)
         return PartCall(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
 
-    # What it is made of
+    # What it is made of; each raises _NoMatchError where it is made of something else
 
-    def _simple(self) -> tuple[Endpoint, Endpoint, Endpoint] | None:
+    def _simple(self) -> tuple[Endpoint, Endpoint, Endpoint]:
         """(the ids' places, the ids, the table) of a lookup that asks for each id once."""
         rows, numbers, groups = (self._source(endpoint) for endpoint in self.combiner.data[:3])
         gather, unique = self._item(rows, "GatherV2", "ResourceGather"), self._item(numbers, "Unique")
-        if gather is None or unique is None or numbers.port != 1 or len(gather.data) != 3:
-            return None
-        if self._source(gather.data[1]) != Endpoint(unique.node.name, 0) or gather.node.attr("batch_dims", 0):
-            return None
-        if self._constant(gather.data[2]) != 0:
-            return None
-        cast = self._item(groups, "Cast")
-        column = self._item(self._source(cast.data[0]) if cast is not None else groups, "StridedSlice")
-        if column is None or any((column.node.attr(name, 0) or 0) != mask for name, mask in FIRST_COLUMN.items()):
-            return None
-        if [self._constant(endpoint) for endpoint in column.data[1:]] != [[0, 0], [0, 1], [1, 1]]:
-            return None
-        self._take(self.combiner, gather, unique, column, *([cast] if cast is not None else []))
+        _expect(numbers.port == 1 and len(gather.data) == 3 and not gather.node.attr("batch_dims", 0))
+        _expect(self._source(gather.data[1]) == Endpoint(unique.node.name, 0))
+        _expect(self._constants(gather.data[2]) == [0])
+        cast = self._casts(groups)
+        column = self._item(cast[0].data[0] if cast else groups, "StridedSlice")
+        _expect(all((column.node.attr(name, 0) or 0) == mask for name, mask in FIRST_COLUMN.items()))
+        _expect(self._constants(*column.data[1:]) == [[0, 0], [0, 1], [1, 1]])
+        self._take(self.combiner, gather, unique, column, *cast)
         return self._source(column.data[0]), self._source(unique.data[0]), gather.data[0]
 
-    def _safe(self, places: Endpoint, ids: Endpoint) -> tuple[Endpoint, Endpoint, Endpoint] | None:
+    def _safe(self, places: Endpoint, ids: Endpoint) -> tuple[Endpoint, Endpoint, Endpoint]:
         """(places, ids, shape) of the sparse tensor whose negative ids and empty rows are seen to around the lookup."""
-        filled = self._item(self._source(ids), "SparseFillEmptyRows")
-        if filled is None or self._source(ids).port != 1 or self._source(places) != Endpoint(filled.node.name, 0):
-            return None
-        if self._constant(filled.data[3]) != 0:
-            return None
-        emptied = self._emptied(filled)
-        pruned = self._pruned(filled)
-        if emptied is None or pruned is None:
-            return None
-        select, around, width = emptied
-        reshaped, ids, before = pruned
-        if self._source(filled.data[2]) != Endpoint(reshaped.node.name, 1):
-            return None
-        folded = self._folded(reshaped)
-        if folded is None:
-            return None
-        self._take(filled, *around, *before, reshaped, *folded)
+        filled = self._item(ids, "SparseFillEmptyRows")
+        _expect(self._source(ids).port == 1 and self._source(places) == Endpoint(filled.node.name, 0))
+        _expect(self._constants(filled.data[3]) == [0])
+        select, around, width = self._emptied(filled)
+        reshaped, ids, before = self._pruned(filled)
+        _expect(self._source(filled.data[2]) == Endpoint(reshaped.node.name, 1))
+        self._take(filled, *around, *before, reshaped, *self._folded(reshaped))
         self.output, self.width = Endpoint(select.node.name, 0), width
         shape = self._source(reshaped.data[1])
         self._unfold(shape)
         return self._source(reshaped.data[0]), ids, shape
 
-    def _emptied(self, filled: Item) -> tuple[Item, list[Item], int | None] | None:
+    def _emptied(self, filled: Item) -> tuple[Item, list[Item], int | None]:
         """(the Select that puts zeros where rows were empty, it and what it needs, how wide it takes a row to be)."""
         own = Endpoint(self.combiner.node.name, 0)
         for name in self._takers(own):
-            select = self.plan.items[name]
-            if select.node.op not in SELECTS or self._source(select.data[2]) != own:
-                continue
-            tile, zeros = self._item(select.data[0], "Tile"), self._item(select.data[1], "ZerosLike")
-            column = self._item(tile.data[0], "Reshape") if tile is not None else None
-            if tile is None or zeros is None or column is None or self._source(zeros.data[0]) != own:
-                continue
-            if self._source(column.data[0]) != Endpoint(filled.node.name, 2):
-                continue
-            times = self._row_of(tile.data[1], own)
-            if self._constant(column.data[1]) == [-1, 1] and times is not None:
-                return select, [select, tile, zeros, column, *times[0]], times[1]
-        return None
+            with suppress(_NoMatchError):
+                select = self.plan.items[name]
+                _expect(select.node.op in SELECTS and self._source(select.data[2]) == own)
+                tile, zeros = self._item(select.data[0], "Tile"), self._item(select.data[1], "ZerosLike")
+                column = self._item(tile.data[0], "Reshape")
+                _expect(self._source(zeros.data[0]) == own)
+                _expect(self._source(column.data[0]) == Endpoint(filled.node.name, 2))
+                _expect(self._constants(column.data[1]) == [[-1, 1]])
+                sizes, width = self._row_of(tile.data[1], own)
+                return select, [select, tile, zeros, column, *sizes], width
+        raise _NoMatchError
 
-    def _row_of(self, sizes: Endpoint, rows: Endpoint) -> tuple[list[Item], int | None] | None:
+    def _row_of(self, sizes: Endpoint, rows: Endpoint) -> tuple[list[Item], int | None]:
         """What makes the sizes ``[1, width of the rows]``, and the width where it is a constant."""
-        known = self._constant(sizes)
+        (known,) = self._constants(sizes)
         if isinstance(known, list):
-            return ([], known[1]) if len(known) == 2 and known[0] == 1 else None
+            _expect(len(known) == 2 and known[0] == 1)
+            return [], known[1]
         pack = self._item(sizes, "Pack")
-        if pack is None or len(pack.data) != 2 or self._constant(pack.data[0]) != 1:
-            return None
+        _expect(len(pack.data) == 2 and self._constants(pack.data[0]) == [1])
         width = self._item(pack.data[1], "StridedSlice")
-        shape = self._item(width.data[0], "Shape") if width is not None else None
-        if width is None or shape is None or self._source(shape.data[0]) != rows:
-            return None
-        if [self._constant(endpoint) for endpoint in width.data[1:]] != [[1], [2], [1]]:
-            return None
+        shape = self._item(width.data[0], "Shape")
+        _expect(self._source(shape.data[0]) == rows and self._constants(*width.data[1:]) == [[1], [2], [1]])
         return [pack, width, shape], None
 
-    def _pruned(self, filled: Item) -> tuple[Item, Endpoint, list[Item]] | None:
+    def _pruned(self, filled: Item) -> tuple[Item, Endpoint, list[Item]]:
         """(the SparseReshape before, its ids, what drops the negative ones)."""
         places, ids = (self._item(endpoint, "GatherV2") for endpoint in filled.data[:2])
-        if places is None or ids is None or self._source(places.data[1]) != self._source(ids.data[1]):
-            return None
-        if self._constant(places.data[2]) != 0 or self._constant(ids.data[2]) != 0:
-            return None
+        _expect(self._source(places.data[1]) == self._source(ids.data[1]))
+        _expect(self._constants(places.data[2], ids.data[2]) == [0, 0])
         reshaped, flat = self._item(places.data[0], "SparseReshape"), self._item(places.data[1], "Reshape")
-        where = self._item(flat.data[0], "Where") if flat is not None else None
-        positive = self._item(where.data[0], "GreaterEqual") if where is not None else None
-        if reshaped is None or flat is None or where is None or positive is None:
-            return None
-        if self._source(positive.data[0]) != self._source(ids.data[0]) or self._constant(positive.data[1]) != 0:
-            return None
-        if self._source(places.data[0]).port != 0 or self._constant(flat.data[1]) != [-1]:
-            return None
+        where = self._item(flat.data[0], "Where")
+        positive = self._item(where.data[0], "GreaterEqual")
+        _expect(self._source(positive.data[0]) == self._source(ids.data[0]))
+        _expect(self._source(places.data[0]).port == 0 and self._constants(positive.data[1], flat.data[1]) == [0, [-1]])
         return reshaped, self._source(ids.data[0]), [places, ids, flat, where, positive]
 
-    def _folded(self, reshaped: Item) -> list[Item] | None:
+    def _folded(self, reshaped: Item) -> list[Item]:
         """What makes the shape ``[product of all axes but the second, the second]``: of two axes, the shape itself."""
-        cast = self._item(reshaped.data[2], "Cast")
-        pack = self._item(cast.data[0] if cast is not None else reshaped.data[2], "Pack")
-        if pack is None or len(pack.data) != 2:
-            return None
+        cast = self._casts(reshaped.data[2])
+        pack = self._item(cast[0].data[0] if cast else reshaped.data[2], "Pack")
+        _expect(len(pack.data) == 2)
         shape = self._source(reshaped.data[1])
         product, last = self._item(pack.data[0], "Prod"), self._item(pack.data[1], "GatherV2")
-        first = self._item(product.data[0], "Slice") if product is not None else None
-        if product is None or last is None or first is None:
-            return None
-        same = self._source(first.data[0]) == shape == self._source(last.data[0])
-        asked = [self._constant(e) for e in (*first.data[1:], product.data[1], *last.data[1:])]
-        if (
-            not same
-            or asked not in ([[0], [1], [0], 1, 0], [[0], [1], 0, 1, 0])
-            or product.node.attr("keep_dims", False)
-        ):
-            return None
-        return [pack, product, first, last, *([cast] if cast is not None else [])]
+        first = self._item(product.data[0], "Slice")
+        _expect(self._source(first.data[0]) == shape == self._source(last.data[0]))
+        asked = self._constants(*first.data[1:], product.data[1], *last.data[1:])
+        _expect(asked in ([[0], [1], [0], 1, 0], [[0], [1], 0, 1, 0]) and not product.node.attr("keep_dims", False))
+        return [pack, product, first, last, *cast]
 
     def _unfold(self, shape: Endpoint) -> None:
         """Takes in what gives the result the axes of the sparse tensor but the last: of two axes, the result's own."""
         for name in self._takers(self.output) if self.output.node not in self.held else ():
-            reshape = self.plan.items[name]
-            sizes = self._item(reshape.data[1], "ConcatV2") if reshape.node.op == "Reshape" else None
-            if sizes is None or len(sizes.data) != 3 or self._source(reshape.data[0]) != self.output:
-                continue
-            first = self._item(sizes.data[0], "Slice")
-            cast = self._item(first.data[0], "Cast") if first is not None else None
-            if first is None or cast is None or self._source(cast.data[0]) != shape:
-                continue
-            if [self._constant(e) for e in (*first.data[1:], sizes.data[2])] != [[0], [1], 0]:
-                continue
-            width, rest = self._constant(sizes.data[1]), list[Item]()
-            if not isinstance(width, list):
-                last = self._item(sizes.data[1], "Slice")
-                whole = self._item(last.data[0], "Shape") if last is not None else None
-                if last is None or whole is None or self._source(whole.data[0]) != self.output:
-                    continue
-                if [self._constant(e) for e in last.data[1:]] != [[1], [-1]]:
-                    continue
-                rest = [last, whole]
-            elif len(width) != 1 or (self.width or width[0]) != width[0]:
-                continue
-            else:
-                self.width = width[0]
-            self._take(reshape, sizes, first, cast, *rest)
-            self.output = Endpoint(name, 0)
-            return
+            with suppress(_NoMatchError):
+                reshape = self.plan.items[name]
+                _expect(reshape.node.op == "Reshape" and self._source(reshape.data[0]) == self.output)
+                sizes = self._item(reshape.data[1], "ConcatV2")
+                _expect(len(sizes.data) == 3)
+                first = self._item(sizes.data[0], "Slice")
+                cast = self._item(first.data[0], "Cast")
+                _expect(self._source(cast.data[0]) == shape)
+                _expect(self._constants(*first.data[1:], sizes.data[2]) == [[0], [1], 0])
+                (width,), rest = self._constants(sizes.data[1]), list[Item]()
+                if isinstance(width, list):
+                    _expect(len(width) == 1 and (self.width or width[0]) == width[0])
+                    self.width = width[0]
+                else:
+                    last = self._item(sizes.data[1], "Slice")
+                    whole = self._item(last.data[0], "Shape")
+                    _expect(self._source(whole.data[0]) == self.output)
+                    _expect(self._constants(*last.data[1:]) == [[1], [-1]])
+                    rest = [last, whole]
+                self._take(reshape, sizes, first, cast, *rest)
+                self.output = Endpoint(name, 0)
+                return
 
     # Nodes
 
@@ -242,18 +213,28 @@ class _Lookup:
             endpoint = item.data[0]
         return endpoint
 
-    def _item(self, endpoint: Endpoint, *ops: str) -> Item | None:
-        """The node that a tensor comes from, when it is one of these ops."""
+    def _item(self, endpoint: Endpoint, *ops: str) -> Item:
+        """The node that a tensor comes from, which must be one of these ops."""
         endpoint = self._source(endpoint)
         item = self.plan.items.get(endpoint.node) if endpoint not in self.plan.fed else None
-        return item if item is not None and item.node.op in ops else None
+        if item is None or item.node.op not in ops:
+            raise _NoMatchError
+        return item
 
-    def _constant(self, endpoint: Endpoint) -> Any:
-        """The value of a small constant, as Python's; None for anything else."""
-        item = self._item(endpoint, "Const")
-        if item is None or item.node.tensor.nbytes > LARGEST_CONSTANT:
-            return None
-        return item.node.tensor.numpy().tolist()
+    def _casts(self, endpoint: Endpoint) -> list[Item]:
+        """The Cast that a tensor comes from, where it comes from one."""
+        with suppress(_NoMatchError):
+            return [self._item(endpoint, "Cast")]
+        return []
+
+    def _constants(self, *endpoints: Endpoint) -> list[Any]:
+        """The values of small constants, as Python's; None for anything else."""
+        found: list[Any] = []
+        for endpoint in map(self._source, endpoints):
+            item = self.plan.items.get(endpoint.node) if endpoint not in self.plan.fed else None
+            is_small = item is not None and item.node.op == "Const" and item.node.tensor.nbytes <= LARGEST_CONSTANT
+            found.append(item.node.tensor.numpy().tolist() if item is not None and is_small else None)
+        return found
 
     def _takers(self, endpoint: Endpoint) -> list[str]:
         """Who takes a tensor, itself or passed on."""

@@ -52,11 +52,13 @@ def convolve(emit: Emit, node: Node, source: Value, kernel: Value, padding: str,
     if depth == 0 or channels % depth or count % (channels // depth):
         raise emit.unsupported(f"{channels} channels do not split into groups of {depth}")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
-    how, shape = sliding(padding, strides, dilations), (source.shape[0], *size, count)
+    shape = (source.shape[0], *size, count)
     hinted = WHOLE_NUMBERS in node.attrs or MAY_QUANTIZE in node.attrs
     if depth == 1 < channels and not hinted:  # each channel is a group
         weights = emit.reshape(kernel, (1, height, width, count))
-        return emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, multiplier=count // channels, **how)
+        how = sliding(padding, strides, dilations, multiplier=count // channels)
+        return emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, **how)
+    how = sliding(padding, strides, dilations)
     return emit.add("CONV_2D", [source, emit.transpose(kernel, (3, 0, 1, 2)), None], shape, **how)
 
 
@@ -99,8 +101,9 @@ def depthwise_conv2d(emit: Emit, node: Node) -> None:
     dilations = spatial(emit, attr_list(node, "dilations", (1, 1, 1, 1)), layout, "dilations")
     size = window_shape(source.shape[1:3], (height, width), strides, dilations, padding)
     weights = emit.reshape(kernel, (1, height, width, channels * multiplier))
-    shape, how = (source.shape[0], *size, channels * multiplier), sliding(padding, strides, dilations)
-    result = emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, multiplier=multiplier, **how)
+    how = sliding(padding, strides, dilations, multiplier=multiplier)
+    shape = (source.shape[0], *size, channels * multiplier)
+    result = emit.add("DEPTHWISE_CONV_2D", [source, weights, None], shape, **how)
     yield_image(emit, result, layout)
 
 
