@@ -20,6 +20,11 @@ ONNX_PREFIX = "onnx."
 LITERT, ONNX = b"TFL3", b"ONNX"
 """What stands in ``extra`` from byte 4 on: LiteRT files begin so; that of an ONNX file follows behind it."""
 
+FROM_ONNX = (
+    "; of another framework's model onnx2tf makes one: pip install onnx2tf; onnx2tf -i MODEL.onnx -o saved_model"
+)
+"""What helps where there never was a TensorFlow graph."""
+
 
 def is_model_file(graph: Graph) -> bool:
     """Whether a graph is that of a LiteRT or ONNX file, whose content is in ``extra``."""
@@ -43,10 +48,10 @@ def refuse_finished(graph: Graph, what: str, hint: str = "") -> None:
         UsageError: it is that of a file.
     """
     if is_model_file(graph):
-        form = "a .tflite file" if is_litert_file(graph) else "an .onnx file"
+        form, other = ("a .tflite file", "") if is_litert_file(graph) else ("an .onnx file", FROM_ONNX)
         raise UsageError(
             f"{form} is finished already; {what} starts from the graph that it was made from",
-            hint="give the frozen graph or the SavedModel" + hint,
+            hint="give the frozen graph or the SavedModel" + hint + other,
         )
 
 
