@@ -5,7 +5,8 @@
 with a factor S for each channel of y that leaves the channel's reach and its weights in V alike (Nagel et al.,
 "Data-Free Quantization Through Weight Equalization and Bias Correction", 2019). A depthwise layer has scales of its own
 for each channel; there the reaches alone are made even. With RELU6 the factors are at least 1 and keep each channel
-below 3, where it stays what it was for all values up to twice the largest one observed.
+below 3, where it stays what it was for all values up to twice the largest one observed; a few samples do not show how
+large that is, so that it stays as it is.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def equalize_across_layers(
         first = _before(second, producers, readers, set(result.outputs))
         observation = seen.get(first.outputs[0]) if first else None
         if first is None or observation is None or observation.channel_low is None or observation.channel_high is None:
+            continue
+        if first.options.get("activation") == "RELU6" and observation.samples < step_limits.FEWEST_SAMPLES:
             continue
         strength = np.maximum(np.abs(observation.channel_low), np.abs(observation.channel_high)).astype(np.float64)
         magnitudes = None if second.code == "DEPTHWISE_CONV_2D" else _magnitudes(second)
