@@ -59,7 +59,6 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 """Options whose default is of no use, or that passes ask for."""
 
 _POSITIVE = ("stride_w", "stride_h", "dilation_w", "dilation_h", "filter_w", "filter_h", "block_size", "multiplier")
-_CHOICES = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
 _RANKS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(POOLS, (4,)), "CONV_2D": (4, 4), "DEPTHWISE_CONV_2D": (4, 4), "FULLY_CONNECTED": (0, 2),
     "TRANSPOSE_CONV": (1, 4, 4),
@@ -101,8 +100,8 @@ def _wrong_option(operation: Operation) -> str:
     for name, value in options.items():
         if name not in known:
             return f"{code} with the option {name}, and it has {', '.join(known) or 'none'}"
-        if name in _CHOICES and value not in _CHOICES[name]:
-            allowed = ", ".join(map(repr, _CHOICES[name]))
+        if name in schema.CHOICES and value not in schema.CHOICES[name]:
+            allowed = ", ".join(map(repr, schema.CHOICES[name]))
             return f"{code} with {name}={value!r}, and there are {allowed}"
         if name in _POSITIVE and not (isinstance(value, int) and value > 0):
             return f"{code} with {name}={value!r}, and it takes a whole number from 1"

@@ -18,7 +18,7 @@ from pocketgraph.graph.op_traits import set_user_ops
 from pocketgraph.graph.opdefs import OpDef
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.registry import KERNELS, Kernel, plain
-from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
+from pocketgraph.kernels.shapes.rules import SHAPE_RULES, Rule, ShapeCall
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
 from pocketgraph.litert.narrow_floats import widened
@@ -26,7 +26,6 @@ from pocketgraph.litert.operator_forms import misuse
 from pocketgraph.litert.part_lowering import MALFORMED
 
 F = TypeVar("F", bound=Callable[..., Any])
-ShapeRule = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
 
 _changing = threading.RLock()
 
@@ -37,7 +36,7 @@ def kernel(
     inputs: Iterable[str] | None = None,
     outputs: Iterable[str] | None = None,
     attrs: Iterable[str] = (),
-    shape: ShapeRule | None = None,
+    shape: Rule | None = None,
     lowering: Lowering | None = None,
     stateful: bool = False,
     override: bool = False,
@@ -128,7 +127,7 @@ def remove_kernel(op: str) -> None:
         opdefs.give(op, None)
 
 
-def _shape_rule(op: str, rule: ShapeRule) -> ShapeRule:
+def _shape_rule(op: str, rule: Rule) -> Rule:
     """A user's shape rule, which gives nothing but shapes."""
 
     def checked(call: ShapeCall) -> Shape | Sequence[Shape]:

@@ -17,6 +17,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 
 F32 = np.float32
+Quantized = tuple[Array, Array, Array]
+"""Codes, and the two ends of their range."""
 LARGEST_FLOAT = float(np.finfo(F32).max)
 SMALLEST_NORMAL = float(np.finfo(F32).tiny)
 """TensorFlow's processor flags take what is smaller for zero."""

@@ -18,12 +18,11 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, QINT8, QINT32, QUINT8
 from pocketgraph.kernels.arrays import Array, number, reserve
-from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, WIDE, cast
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, WIDE, Quantized, cast
 from pocketgraph.kernels.quantized.range_checks import ends
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.windows import padded, spatial, taps, windows
 
-Quantized = tuple[Array, Array, Array]
 LARGEST = {QUINT8: 255.0, QINT8: 127.0}
 """The code of the larger end of a range."""
 LARGEST_WEIGHT = 127.0

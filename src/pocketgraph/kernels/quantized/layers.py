@@ -17,6 +17,7 @@ from pocketgraph.kernels.nn.pooling import inside_counts, largest_in_windows
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     F32,
     WIDE,
+    Quantized,
     bias_range,
     codes_of,
     dequantized_first,
@@ -32,8 +33,6 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 from pocketgraph.kernels.quantized.range_checks import checked, ends, flushed
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import Window, padded, spatial, split_axes, taps, windows
-
-Quantized = tuple[Array, Array, Array]
 
 
 def ranged(codes: Array, low: float, high: float) -> Quantized:

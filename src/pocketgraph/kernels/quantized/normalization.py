@@ -9,6 +9,7 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     F32,
     WIDE,
+    Quantized,
     codes_of,
     from_codes,
     limited,
@@ -17,7 +18,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     quantized_first,
     to_codes,
 )
-from pocketgraph.kernels.quantized.layers import Quantized, check_widths, ranged, to_int32
+from pocketgraph.kernels.quantized.layers import check_widths, ranged, to_int32
 from pocketgraph.kernels.quantized.range_checks import ends
 from pocketgraph.kernels.registry import kernel
 

@@ -352,21 +352,19 @@ class _Walk:
         op = call.node.op
         rule = rules.SHAPE_RULES.row("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
         shapes: list[Shape] = []
-        wanted = call.outputs
         if rule is not None:
             try:
                 given = rule(call)
                 shapes = [given] if isinstance(given, Shape) else list(given)
             except UnknownRankError:
-                wanted = 1 if wanted is None else wanted
+                shapes = [UNKNOWN]
             except GraphError as error:
                 self._problem(call, error.what)
             except MALFORMED as error:
                 self._problem(call, f"its attributes or inputs make no sense ({error})")
         if op.startswith((PREFIX, ONNX_PREFIX)):
             shapes = [shape for shape in call.attr(SHAPES, ()) if isinstance(shape, Shape)]
-        if wanted is None:
-            wanted = 1 if rule is None else len(shapes)
+        wanted = (1 if rule is None else len(shapes)) if call.outputs is None else call.outputs
         return shapes[:wanted] + [UNKNOWN] * (wanted - len(shapes))
 
     def _problem(self, call: rules.ShapeCall, what: str) -> None:

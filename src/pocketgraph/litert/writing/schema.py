@@ -24,6 +24,8 @@ TENSOR_TYPES = {
 PADDINGS = {"SAME": 0, "VALID": 1}
 ACTIVATIONS = {"": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 MIRROR_PAD_MODES = {"REFLECT": 0, "SYMMETRIC": 1}
+CHOICES = {"padding": PADDINGS, "activation": ACTIVATIONS, "mode": MIRROR_PAD_MODES}
+"""What the options of an operator may be that are words, and the numbers that files have for them."""
 
 
 class Field(Record):

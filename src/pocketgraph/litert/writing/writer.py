@@ -19,8 +19,6 @@ HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most f
 READ_AHEAD = 16 << 20  # bytes: more than systems read beyond what is asked for
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
-_ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
-
 
 class EntrySignature(Record):
     """A named way into a file: which tensors of a program go in and out under which names.
@@ -345,4 +343,4 @@ def _quantization(quantization: Quantization) -> flatbuffer.Table:
 
 
 def _number(key: str, value: Any) -> Any:
-    return _ENUMS[key][value] if key in _ENUMS else value
+    return schema.CHOICES[key][value] if key in schema.CHOICES else value

@@ -18,12 +18,12 @@ from pocketgraph.kernels.ranks import has_wrong_rank
 from pocketgraph.litert.host import is_x86
 from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_fills, small_tensor_math  # noqa: F401 - rows of the table
 from pocketgraph.runtime.engines.kernel_makers import MAKERS, Call, Constants, quickens
+from pocketgraph.runtime.engines.small_tensor_math import INT32, INT64
 
 MOST_KNOWN = 64  # sizes for which a call keeps what follows from them
 
 MANY = 1 << 22  # elements of which the kernel is to say whether it may join them
 LARGE = 1 << 31  # products of sizes below this are the same in every integer type
-INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def prepared(node: Node, constants: Constants, call: Call) -> Call:
