@@ -61,6 +61,30 @@ def test_such_a_list_would_be_seen(ops: frozenset[str]) -> None:
     assert own_lists('PASSED = ("Identity", "Enter", "Snapshot")\n"""Not a trait: one reason."""', ops) == []
 
 
+def asked_anew(text: str, names: dict[frozenset[str], str]) -> list[str]:
+    """The names in op_traits of sets that are asked for by their traits, but for a file's own names."""
+    tree = ast.parse(text)
+    own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "ops_with"]
+    traits = [frozenset(ast.unparse(argument).strip("'") for argument in call.args) for call in calls]
+    return [names[asked] for asked in traits if asked in names and names[asked] not in own]
+
+
+def test_a_set_that_has_a_name_is_asked_for_by_it() -> None:
+    home = SOURCE / "graph" / "op_traits.py"
+    names = {
+        frozenset(ast.literal_eval(argument) for argument in statement.value.args): ast.unparse(statement.targets[0])
+        for statement in ast.parse(home.read_text("utf-8")).body
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.value).startswith("ops_with(")
+        if isinstance(statement.value, ast.Call)
+    }
+    assert names[frozenset({"passes", "view"})] == "SAME_ELEMENTS"
+    assert asked_anew('x = op in ops_with("view", "passes")', names) == ["SAME_ELEMENTS"]
+    assert asked_anew('SUMS = ops_with("sum") | {"BiasAdd"}', names) == []
+    files = [path for path in sorted(SOURCE.rglob("*.py")) if path != home]
+    assert {str(path): found for path in files if (found := asked_anew(path.read_text("utf-8"), names))} == {}
+
+
 def test_rows_are_ops_in_order(ops: frozenset[str]) -> None:
     rows = [row.split()[0] for row in ROWS.strip().splitlines()]
     assert rows == sorted(set(rows), key=lambda op: (op.lower(), op))

@@ -19,7 +19,7 @@ from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, SAME_ELEMENTS
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
@@ -285,7 +285,7 @@ def _scores(graph: Graph, names: Sequence[str]) -> list[str]:
 
 def _origin(graph: Graph, name: str) -> Node:
     """What makes the elements that a tensor hands on."""
-    return graph.find_producer(name, ops_with("passes", "view")) or graph.producer(name)
+    return graph.find_producer(name, SAME_ELEMENTS) or graph.producer(name)
 
 
 def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:

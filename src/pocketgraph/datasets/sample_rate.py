@@ -13,7 +13,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
 
@@ -51,7 +51,7 @@ def model_sample_rate(graph: Graph) -> int | None:
     transforms = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "RFFT"]
     if transforms and not windows:  # samples go in as they are, in windows of a power of two
         windows = {int(value.reshape(-1)[0]) for value in transforms if value is not None and value.size == 1}
-        shapes = [node.shape() for node in graph if node.op in ops_with("placeholder")]
+        shapes = [node.shape() for node in graph if node.op in PLACEHOLDERS]
         counts = {shape.dims[-1] for shape in shapes if shape is not None and shape.dims}
     fitting = {
         rate

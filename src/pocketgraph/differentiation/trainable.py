@@ -13,9 +13,9 @@ from pocketgraph.formats import graph_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.graph import Graph, Node, Shape, node_name
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SUMS, ops_with
 
-WEIGHTED = ops_with("layer", "bias", "fused_batch_norm") | ops_with("sum")
+WEIGHTED = ops_with("layer", "bias", "fused_batch_norm") | SUMS
 """Ops that combine values with weights."""
 
 

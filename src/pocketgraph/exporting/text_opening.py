@@ -9,7 +9,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
@@ -70,7 +70,7 @@ def with_sizes_said(
 
 
 def _takes_numbers(node: Node) -> bool:
-    return node.op in ops_with("placeholder") and node.attr("dtype", None) is not STRING
+    return node.op in PLACEHOLDERS and node.attr("dtype", None) is not STRING
 
 
 def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Sequence[str] | None) -> dict[str, str]:

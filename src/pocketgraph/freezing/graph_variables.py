@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pocketgraph.graph import DType, Graph, Node, Shape
-from pocketgraph.graph.op_traits import PASSES_OR_ROUTES, REFERENCE_VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES, REFERENCE_VARIABLES, REFERENCES, ops_with
 
 HANDLE_OP = "VarHandleOp"
 ASSIGNS = ("Assign", "AssignVariableOp")
-REFERENCE_CARRIERS = ops_with("reference") & ops_with("enter", "switch") | {"RefIdentity"}
+REFERENCE_CARRIERS = REFERENCES & ops_with("enter", "switch") | {"RefIdentity"}
 """The references that freezing follows to a variable; loops are resolved before."""
 
 

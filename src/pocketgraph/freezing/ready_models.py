@@ -27,7 +27,7 @@ from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_with_r
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import main_outputs, other_ends
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import counted
 
@@ -263,7 +263,7 @@ def inner_results(graph: Graph) -> tuple[str, ...]:
     for name in sorted(reachable(graph, graph.outputs, data_only=True, missing_ok=True) - ends):
         if _VECTOR.search(name) and graph[name].op != "Const":
             before = reachable(graph, [name], data_only=True, missing_ok=True)
-            if any(graph[one].op in ops_with("convolution") for one in before):  # and it is no word's
+            if any(graph[one].op in CONVOLUTIONS for one in before):  # and it is no word's
                 notes.append(
                     f"'{name}' in front of the classes is a vector of what is seen, by which faces and the like are "
                     f"told apart that training did not know: {option('outputs')}={name} takes that"

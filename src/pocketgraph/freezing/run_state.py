@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.graph import Graph, Node, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import listed
 
@@ -46,7 +46,7 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         if variable is None or variable not in computed_with:
             continue
         sources = {graph[name].op for name in reachable(graph, node.data_inputs[1:], data_only=True, missing_ok=True)}
-        if sources & ops_with("placeholder") and not sources & ops_with("control_flow"):
+        if sources & PLACEHOLDERS and not sources & ops_with("control_flow"):
             found[variable] = None
     return list(found)
 
@@ -56,7 +56,7 @@ def _without_statistics(node: Node) -> Node:
     inputs = node.data_inputs
     if node.op in ops_with("fake_quantization"):
         return node.replace(inputs=inputs[:1])
-    if node.op in ops_with("fused_batch_norm"):
+    if node.op in FUSED_BATCH_NORMS:
         return node.replace(inputs=inputs[:3])
     if node.op in ops_with("batch_norm"):  # its mean and variance come before what scales and shifts
         return node.replace(inputs=[*inputs[:1], *inputs[3:]])

@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PASSES, VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
 EXAMPLE_PARSERS = ops_with("example_parser")
@@ -105,7 +105,7 @@ def _is_parsed(graph: Graph, tensor: str) -> bool:
     for node in graph.consumers.get(node_name(tensor), ()):
         if node.op in EXAMPLE_PARSERS:
             return True
-        if node.op in ops_with("passes") and _is_parsed(graph, node.name):
+        if node.op in PASSES and _is_parsed(graph, node.name):
             return True
         if any(_parses(graph, value.name, set()) for value in node.attrs.values() if isinstance(value, Func)):
             return True

@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError, command_on_model, option
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, FUSED_BATCH_NORMS, SAME_ELEMENTS, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, FUSED_BATCH_NORMS, SAME_ELEMENTS, SUMS
 from pocketgraph.graph.order import MERGES, descendants
 
 _MOST_LISTED = 3  # nodes in a message
@@ -131,7 +131,7 @@ def _is_all(graph: Graph, ref: str, wanted: float) -> bool:
 def _composed(graph: Graph, node: Node) -> str:
     """Whether 1 / sqrt(variance + epsilon) takes its variance over the batch."""
     total = _producer(graph, node.data_inputs[0]) if node.data_inputs else None
-    if total is None or total.op not in ops_with("sum"):
+    if total is None or total.op not in SUMS:
         return ""
     for ref in total.data_inputs:
         mean = _producer(graph, ref)

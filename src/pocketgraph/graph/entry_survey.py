@@ -12,7 +12,7 @@ from pocketgraph.graph.epsilon_greedy import greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, PLACEHOLDERS, SELECTS, SOURCES, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, PLACEHOLDERS, SELECTS, SOURCES, SUMS, VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
@@ -235,7 +235,7 @@ class EntrySurvey:
         named = {name for name in scores if OWN_NAME.match(name)}
         own = {name for name in named if self._graph[name].op == "Identity"}
         if best.name in own:
-            summed = {name for name in named if self._graph[name].op in ops_with("sum")}
+            summed = {name for name in named if self._graph[name].op in SUMS}
             own |= {name for name in summed if name.rpartition("_")[0] == best.name.rpartition("_")[0] != ""}
         alike = (name for name in self.rivals() if scores[name] == best.score or {name, best.name} <= own)
         return [best.name, *(name for name in alike if GOOD_NAME.search(name))]

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import RANDOM
 from pocketgraph.graph.order import reachable
 
 
 def gives_random_numbers(node: Node) -> bool:
     """Whether a node draws random numbers."""
-    return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
+    return node.op in RANDOM or node.op.startswith("StatelessRandom")
 
 
 def greedy_scores(graph: Graph, names: Iterable[str]) -> Node | None:

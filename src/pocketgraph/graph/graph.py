@@ -10,11 +10,11 @@ from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, UsageError, did_you_mean
 from pocketgraph.graph.node import Node, find_source, node_name, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import MERGE, PLACEHOLDERS
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
 
-MERGES = ops_with("merge") | {"_XlaMerge"}
+MERGES = MERGE | {"_XlaMerge"}
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
 
 
@@ -365,7 +365,7 @@ class Graph:
 
     def _fed(self) -> list[str]:
         """The inputs, or the placeholders where nothing states them."""
-        return list(self.inputs) or [node.name for node in self if node.op in ops_with("placeholder")]
+        return list(self.inputs) or [node.name for node in self if node.op in PLACEHOLDERS]
 
 
 def is_rewired(old: Node, new: Node) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, EXIT
 
 __all__ = ["MERGES", "descendants", "inside_loops", "is_topological", "iter_topological", "reachable", "topological"]
 
@@ -202,5 +202,5 @@ def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], 
 
 def inside_loops(graph: Graph) -> set[str]:
     """The names of nodes between where a loop is entered and where it is left, whose values nobody can fetch."""
-    enters = {node.name for node in graph if node.op in ops_with("enter")}
-    return enters | descendants(graph, enters, lambda node: node.op not in ops_with("exit"))
+    enters = {node.name for node in graph if node.op in ENTER}
+    return enters | descendants(graph, enters, lambda node: node.op not in EXIT)

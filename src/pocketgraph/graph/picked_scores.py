@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, SAME_ELEMENTS
 from pocketgraph.graph.order import reachable
 
 _LOOKUPS = frozenset({"Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd"})
 """Not a trait: what takes rows by their indices, its second input."""
-_HANDS_ON = ops_with("passes", "view") | BINARY_SWITCHES
+_HANDS_ON = SAME_ELEMENTS | BINARY_SWITCHES
 
 
 def picked_scores(

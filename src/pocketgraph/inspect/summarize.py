@@ -15,7 +15,7 @@ from pocketgraph.formats.files import PathLike
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CALLS, REFERENCE_VARIABLES
 from pocketgraph.inspect.value_text import debug_string, human_readable
 from pocketgraph.pages.quantities import counted
 
@@ -64,7 +64,7 @@ class Summary:
     @cached_property
     def variables(self) -> tuple[Node, ...]:
         """The reference variables (Variable, VariableV2), as the original counts them."""
-        return tuple([node for node in self.graph if node.op in ("Variable", "VariableV2")])
+        return tuple([node for node in self.graph if node.op in REFERENCE_VARIABLES])
 
     @cached_property
     def resource_variables(self) -> tuple[Node, ...]:
@@ -179,9 +179,8 @@ class Summary:
         from pocketgraph.kernels.shapes import infer
         from pocketgraph.passes.inlining import inlined
 
-        calls = ops_with("call")
         if not any(
-            self.graph.producer(name).op in calls and inferred.shape(canonical(name)).dims is None for name in names
+            self.graph.producer(name).op in CALLS and inferred.shape(canonical(name)).dims is None for name in names
         ):
             return None
         try:

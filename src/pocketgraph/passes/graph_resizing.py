@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES_OR_ENTERS, ops_with
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.shapes import infer
 
@@ -117,7 +117,7 @@ def resize_nodes(graph: Graph, name: str) -> list[Node]:
 def _keeps_places(graph: Graph, node: Node) -> bool:
     """Whether a node computes each pixel's values by themselves, and with constants alone, or hands pictures to a loop,
     one a round, as ``map_fn`` does."""
-    if node.op in ops_with("passes", "enter") | {"Cast", "ExpandDims", "TensorArrayScatterV3", "TensorArrayReadV3"}:
+    if node.op in PASSES_OR_ENTERS | {"Cast", "ExpandDims", "TensorArrayScatterV3", "TensorArrayReadV3"}:
         return True
     others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
     return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}

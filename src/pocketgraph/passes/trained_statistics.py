@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, SUMS, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.batch_norm_parameters import arranged
 
@@ -35,7 +35,7 @@ def trained_statistics(graph: Graph) -> dict[str, ChannelStatistics]:
             if len(parameters) == 4:
                 gamma, beta, _, _ = arranged(node, parameters)
                 _add(found, node, gamma, beta)
-        elif node.op in ops_with("sum") and len(node.data_inputs) == 2:
+        elif node.op in SUMS and len(node.data_inputs) == 2:
             _add(found, node, *_spelled_out(graph, node))
     return found
 
@@ -78,7 +78,7 @@ def _behind(graph: Graph, ref: str) -> str:
 
 
 def _maker(graph: Graph, ref: str) -> Node | None:
-    return graph.find_producer(ref, ops_with("passes"))
+    return graph.find_producer(ref, PASSES)
 
 
 def _constant(graph: Graph, ref: str) -> Array | None:

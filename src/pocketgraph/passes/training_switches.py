@@ -11,7 +11,16 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    FUSED_BATCH_NORMS,
+    MERGE,
+    NO_DEFAULT_PLACEHOLDERS,
+    PASSES,
+    PLACEHOLDERS,
+    QUOTIENTS,
+    RANDOM,
+)
 from pocketgraph.graph.order import descendants, reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
@@ -31,7 +40,7 @@ def training_switches(graph: Graph, without: Collection[str] = ()) -> dict[str, 
         without: names of tensors that the caller feeds.
     """
     fed = {node_name(name) for name in without}
-    draws = any(node.op in ops_with("random") for node in graph)
+    draws = any(node.op in RANDOM for node in graph)
     found: dict[str, float] = {}
     for node in graph:
         if node.op not in NO_DEFAULT_PLACEHOLDERS or node.name in fed:
@@ -75,23 +84,23 @@ def flag_in_use(graph: Graph, node: Node) -> bool | None:
 def _branches(graph: Graph, name: str) -> tuple[set[str], set[str]]:
     """The nodes that run where a bool is false, and where it is true: behind its switches, before they merge."""
     found: tuple[set[str], set[str]] = (set(), set())
-    deciding = {name} | descendants(graph, [name], lambda node: node.op in ops_with("passes"))
+    deciding = {name} | descendants(graph, [name], lambda node: node.op in PASSES)
     for switch in graph:
         if switch.op not in BINARY_SWITCHES or node_name(switch.data_inputs[1]) not in deciding:
             continue
         for reader in graph.consumers.get(switch.name, ()):
             ports = {parse_ref(ref).port for ref in reader.data_inputs if node_name(ref) == switch.name}
-            if len(ports) == 1 and reader.op not in ops_with("merge"):
-                inside = descendants(graph, [reader.name], lambda node: node.op not in ops_with("merge"))
+            if len(ports) == 1 and reader.op not in MERGE:
+                inside = descendants(graph, [reader.name], lambda node: node.op not in MERGE)
                 found[ports.pop()].update(inside, [reader.name])
     return found
 
 
 def _has_training(graph: Graph, names: Collection[str]) -> bool:
     return any(
-        node.op in ops_with("random")
+        node.op in RANDOM
         or node.op.startswith(("AssignSub", "AssignMovingAvg", "AssignSubVariableOp"))
-        or (node.op in ops_with("fused_batch_norm") and node.attr("is_training") is not False)
+        or (node.op in FUSED_BATCH_NORMS and node.attr("is_training") is not False)
         for node in (graph[name] for name in names)
     )
 
@@ -119,7 +128,7 @@ def dropout_share(graph: Graph, name: str) -> float | None:
     graph = with_invariants_passed_on(graph) if entering else graph
     if any(_divides(reader, one) for one in (node.name, *entering) for reader in graph.consumers.get(one, ())):
         return 1.0
-    if not _reaches_a_mask(graph, node) or not any(other.op in ops_with("random") for other in graph):
+    if not _reaches_a_mask(graph, node) or not any(other.op in RANDOM for other in graph):
         return None
     before = len(without_dropout(graph, only_noop=True)[1])
     for share in (1.0, 0.0):
@@ -162,4 +171,4 @@ def _may_be_a_number(node: Node) -> bool:
 
 def _divides(reader: Node, name: str) -> bool:
     data = reader.data_inputs
-    return reader.op in ops_with("quotient") and len(data) == 2 and node_name(data[1]) == name
+    return reader.op in QUOTIENTS and len(data) == 2 and node_name(data[1]) == name

@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, 
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.entry_points import check_names
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, ops_with
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
 from pocketgraph.litert.part_lowering import lowered
@@ -109,7 +109,7 @@ def _with_open_sizes(graph: Graph, outputs: Sequence[str], shapes: Shapes, known
 def _declared(graph: Graph, name: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
     """The sizes of an input, None for what it leaves open."""
     node = graph[node_name(name)]
-    if node.op not in ops_with("placeholder"):
+    if node.op not in PLACEHOLDERS:
         return shape
     declared = node.shape()
     return (None,) * len(shape) if declared is None or declared.dims is None else declared.dims
@@ -188,7 +188,7 @@ def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, witho
 def _without_assertions(graph: Graph) -> Graph:
     """The graph with a NoOp for each assertion: where there are loops behind its condition, so that it stays in the one
     that it is in, and what waits for it does not seem to be outside."""
-    has_loops = any(node.op in ops_with("enter") for node in graph)
+    has_loops = any(node.op in ENTER for node in graph)
 
     def as_no_op(node: Node) -> Node:
         waits = tuple(f"^{node_name(ref)}" for ref in node.data_inputs[:1]) if has_loops else ()

@@ -13,7 +13,7 @@ from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, NO_DEFAULT_PLACEHOLDERS, PICTURE_FILES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.encoded_samples import file_form
 from pocketgraph.runtime.feeding.feeds import FeedSpec
@@ -22,7 +22,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints
 from pocketgraph.runtime.unsupported_help import SPECTRA
 
-DECODERS = ops_with("picture_file") | ops_with("recording")
+DECODERS = PICTURE_FILES | ops_with("recording")
 MOST_STEPS = 8  # from an input to what decodes it
 
 
@@ -89,8 +89,7 @@ def reads_spectrum(graph: Graph, outputs: Sequence[str]) -> bool:
     spectra = [name for name in needed if graph[name].op in SPECTRA]
     if not spectra:
         return False
-    layers = ops_with("convolution", "matrix_product")
-    return not any(graph[name].op in layers for name in reachable(graph, spectra, missing_ok=True))
+    return not any(graph[name].op in CONTRACTIONS for name in reachable(graph, spectra, missing_ok=True))
 
 
 def of_heard_length(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import RANDOM
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout, without_dropout
 from pocketgraph.passes.training_switches import training_switches
@@ -17,7 +17,7 @@ from pocketgraph.runtime.unsupported_help import without_dropout_help
 def random_nodes(graph: Graph, outputs: Sequence[str]) -> list[str]:
     """The nodes that draw random numbers which outputs are computed from, dropouts being told to keep all where a
     placeholder tells them."""
-    if graph.dangling() or not any(node.op in ops_with("random") for node in graph):
+    if graph.dangling() or not any(node.op in RANDOM for node in graph):
         return []
     shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
 
@@ -29,7 +29,7 @@ def random_nodes(graph: Graph, outputs: Sequence[str]) -> list[str]:
         return node
 
     served, _ = without_dropout(graph.map_nodes(in_use), only_noop=True)
-    return sorted(name for name in reachable(served, outputs) if served[name].op in ops_with("random"))
+    return sorted(name for name in reachable(served, outputs) if served[name].op in RANDOM)
 
 
 def random_note(graph: Graph, outputs: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
@@ -32,7 +32,7 @@ PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 """Not a trait: what goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
-CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
+CARRYING = SAME_ELEMENTS | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
 """Not a trait: what detectors put between their last layers and the selection of boxes."""
 
 
@@ -82,7 +82,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return f"its weights are variables: {command} makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return f"`pocketgraph transform_graph --transforms='remove_nodes(op={node.op})'` takes it out"
-    if node.op in ops_with("picture_file") or _hands_on_files(graph, node):
+    if node.op in PICTURE_FILES or _hands_on_files(graph, node):
         return (
             f"reading picture files is the app's: {command_on_model('pocketgraph ship {} -o out/')} cuts the "
             f"model behind it; {option('inputs')} names the tensor of pixels"
@@ -185,7 +185,7 @@ def _hands_on_files(graph: Graph, node: Node) -> bool:
     if STRING not in node.attrs.values():
         return False
     before = reachable(graph, [node.name], missing_ok=True) if node.name in graph else set(graph.nodes)
-    return any(file_form(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
+    return any(file_form(graph, name) for name in before if graph[name].op in PLACEHOLDERS)
 
 
 def without_dropout_help() -> str:

@@ -13,7 +13,7 @@ from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
@@ -35,7 +35,7 @@ NEAR = 8
 """Nodes from the end in which its kind shows."""
 BEST = ("ArgMax", "tfl.arg_max")
 """Not a trait: ends that tell the best class alone; its scores go into them."""
-KEEPING_CLASSES = ops_with("passes") | {
+KEEPING_CLASSES = PASSES | {
     "Cast", "ExpandDims", "Reshape", "ResizeNearestNeighbor", "Squeeze", "tfl.cast", "tfl.expand_dims", "tfl.reshape",
     "tfl.squeeze",
 }  # fmt: skip
@@ -206,7 +206,7 @@ def _are_shares(graph: Graph, output: str) -> bool:
     """Whether a tensor has shares of classes, which three of them do not make a picture."""
     node = graph.find_producer(output)
     for _ in range(NEAR):
-        if node is None or node.op not in ops_with("passes") or not node.data_inputs:
+        if node is None or node.op not in PASSES or not node.data_inputs:
             break
         node = graph.find_producer(node.data_inputs[0])
     return node is not None and node.op in ("Softmax", "tfl.softmax")

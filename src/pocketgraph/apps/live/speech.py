@@ -17,7 +17,7 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.nn.activations import softmax
@@ -161,7 +161,7 @@ def _fed_rate(graph: Graph, needed: set[str]) -> str:
 
 def _is_fed(graph: Graph, node: Node) -> bool:
     """Whether values come in at a node; not where a retrained model takes features in place of those that it makes."""
-    if node.op not in ops_with("placeholder"):
+    if node.op not in PLACEHOLDERS:
         return False
     default = graph.find_producer(node.data_inputs[0]) if node.data_inputs else None
     return default is None or default.op == "Const"

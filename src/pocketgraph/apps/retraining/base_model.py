@@ -9,7 +9,7 @@ from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, 
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import CONTRACTIONS, CONVOLUTIONS, ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, CONVOLUTIONS, PLACEHOLDERS, RANDOM
 from pocketgraph.graph.order import reachable, topological
 
 POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
@@ -119,7 +119,7 @@ def _is_pooled(graph: Graph, layer: Node, output: str) -> bool:
 def _constants(graph: Graph) -> set[str]:
     """Nodes that depend on constants alone."""
     found: set[str] = set()
-    fed = ops_with("placeholder") | ops_with("random")
+    fed = PLACEHOLDERS | RANDOM
     for node in topological(graph, partial=True):
         if node.op == "Const" or (
             node.data_inputs and node.op not in fed and all(node_name(ref) in found for ref in node.data_inputs)

@@ -19,7 +19,7 @@ from pocketgraph.datasets.stored_arrays import sample_of
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
@@ -41,7 +41,7 @@ def taken_by(graph: Graph, tensor: str) -> ModelInput:
         UsageError: there are several, or it does not say how many numbers it takes.
     """
     needed = reachable(graph, [tensor])
-    found = [node for node in graph if node.name in needed and node.op in ops_with("placeholder") and not node.inputs]
+    found = [node for node in graph if node.name in needed and node.op in PLACEHOLDERS and not node.inputs]
     if len(found) != 1:
         names = ", ".join(f"'{node.name}'" for node in found) or "none"
         raise UsageError(f"rows of a table go into one input, and the base has {len(found)}: {names}")

@@ -11,7 +11,7 @@ from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.op_traits import CONTRACTIONS, ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, PLACEHOLDERS
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
@@ -50,7 +50,7 @@ def tail_of(graph: Graph, source: str, cut: str, layers: int) -> Tail:
         UsageError: there is no layer with weights before the cut.
     """
     needed = reachable(graph, [cut])
-    fed = [node.name for node in graph if node.name in needed and node.op in ops_with("placeholder")]
+    fed = [node.name for node in graph if node.name in needed and node.op in PLACEHOLDERS]
     folded = TransformGraph(graph, fed, [cut], ["fold_constants"])
     path = behind(folded, source, cut)
     trained = {node.name for node in path if node.op in CONTRACTIONS}

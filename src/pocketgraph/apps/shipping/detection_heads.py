@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.unsupported_help import heads_before
 
@@ -36,7 +36,7 @@ def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] 
     found = [*left, *heads]
     layers = {
         name for name in reachable(graph, [node_name(name) for name in outputs])
-        if graph[name].op in ops_with("convolution", "matrix_product")
+        if graph[name].op in CONTRACTIONS
     }  # fmt: skip
     return found if layers <= reachable(graph, [node_name(name) for name in found]) else None
 

@@ -17,7 +17,7 @@ from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PICTURE_FILES, ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, NO_DEFAULT_PLACEHOLDERS, PICTURE_FILES, ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -50,7 +50,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
         return None
     source = texts[0]
     probes = [_probe(graph, source, value, size) for value, size in zip((0, 255), PROBED, strict=True)]
-    inferred, layers = infer(graph), ops_with("convolution", "matrix_product")
+    inferred, layers = infer(graph), CONTRACTIONS
     of_any_size: ModelEntry | None = None
     for name in _candidates(graph, source.name, needed, outputs, inferred):
         if any(graph[node].op in layers for node in reachable(graph, [name])):

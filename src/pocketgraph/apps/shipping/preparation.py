@@ -16,7 +16,7 @@ from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import check_names, main_outputs
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
@@ -167,7 +167,7 @@ def numbers_and_texts(graph: Graph, names: Sequence[str], *, in_order: bool) -> 
 
     def order(name: str) -> int:
         dtype = inferred.dtype(canonical(name))
-        node = graph.find_producer(name, ops_with("passes", "view")) or graph.producer(name)
+        node = graph.find_producer(name, SAME_ELEMENTS) or graph.producer(name)
         return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
 
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]

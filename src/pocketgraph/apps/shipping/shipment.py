@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph.dtype import HALF, INT8, UINT8
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ENTER, LOOPS
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
@@ -168,7 +168,7 @@ def size_cause(model: str, source: str | None = None) -> str:
     if operations < MANY_OPERATIONS or rest < LARGE_SHARE * os.path.getsize(model):
         return ""
     described = f"{bytes_text(rest)} of it describe its {operations} operations"
-    loops = ops_with("enter") | ops_with("loop")
+    loops = ENTER | LOOPS
     if source is None or not any(node.op in loops for node in load(source)):
         return f"{described}, {bytes_text(weights)} are weights"
     return (

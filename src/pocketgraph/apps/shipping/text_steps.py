@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
@@ -45,7 +45,7 @@ def text_steps(front: TextPreprocessing, files: Mapping[str, str]) -> list[str]:
         files: the file with the words of each table, by the table's name.
     """
     graph, steps = front.graph, []
-    fed = {name for name in front.front if graph[name].op in ops_with("placeholder")}
+    fed = {name for name in front.front if graph[name].op in PLACEHOLDERS}
     given = {node_name(cut.name) for cut in front.cuts}
     numbered: set[str] = set()
     for node in topological(graph, partial=True):

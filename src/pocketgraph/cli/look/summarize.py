@@ -275,36 +275,36 @@ def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
 
 def feeds_several(graph: Graph, needed: Collection[str]) -> bool:
     """Whether more than the first output of a queue or an iterator is read: no one placeholder takes its place."""
-    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.op_traits import FEEDS_TRAINING
 
-    sources = {node.name for node in graph if node.name in needed and node.op in ops_with("feeds_training")}
+    sources = {node.name for node in graph if node.name in needed and node.op in FEEDS_TRAINING}
     return bool(sources) and bool(further_outputs([node for node in graph if node.name in needed], sources))
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
     """Whether single numbers that are fed may say how often a loop runs: with made-up ones it may run for ever."""
-    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.op_traits import ENTER, LOOPS
 
     has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
-    return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
+    return has_numbers and any(node.op in ENTER | LOOPS for node in graph)
 
 
 def bears_few_bits(graph: Graph) -> bool:
     """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
     of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
-    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.op_traits import MATRIX_PRODUCTS, ops_with
     from pocketgraph.runtime.comparison.compared_models import EIGHT_BIT
 
     fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
     ops = {node.op for node in graph} | {node.op for body in graph.functions.values() for node in body.nodes}
-    is_written_out = sum(node.op in ops_with("matrix_product") for node in graph) > MOST_PRODUCTS
+    is_written_out = sum(node.op in MATRIX_PRODUCTS for node in graph) > MOST_PRODUCTS
     return not is_written_out and not any(op in fragile or EIGHT_BIT.match(op) for op in ops)
 
 
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
-    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.op_traits import PLACEHOLDERS
     from pocketgraph.graph.order import reachable
     from pocketgraph.runtime.feeding.synthetic_feeds import wants_a_feed
 
@@ -317,7 +317,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
         if node_name(end.name) in before
         and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph.producer(end.name)))
     ]
-    placeholders = {node_name(end.name) for end in fed if end.op in ops_with("placeholder")}
+    placeholders = {node_name(end.name) for end in fed if end.op in PLACEHOLDERS}
     return [
         end
         for end in fed  # what a signature names behind a placeholder, which wants its feed all the same

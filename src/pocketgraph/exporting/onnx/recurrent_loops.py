@@ -17,7 +17,7 @@ from pocketgraph.exporting.onnx.recurrent_body import READS, NoMatch
 from pocketgraph.exporting.onnx.recurrent_cells import RecurrentCell
 from pocketgraph.exporting.onnx.trip_counts import counts, outside, trip_count
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import EXIT, ops_with
+from pocketgraph.graph.op_traits import EXIT, SUMS
 from pocketgraph.runtime.engines.needed import Item
 
 WRITES = {"TensorArrayWriteV3": (1, 2, 3), "TensorListSetItem": (1, 2, 0)}
@@ -116,4 +116,4 @@ def _is_output(cell: RecurrentCell, name: str, states: list[str]) -> bool:
     """Whether a state of an LSTM is its output and not its cell."""
     other = next(state for state in states if state != name)
     item = cell.items[cell.source(cell.heads[name][1]).node]
-    return item.node.op == "Mul" and cell.items[cell.source(cell.heads[other][1]).node].node.op in ops_with("sum")
+    return item.node.op == "Mul" and cell.items[cell.source(cell.heads[other][1]).node].node.op in SUMS

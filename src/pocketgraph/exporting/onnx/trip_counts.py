@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, ops_with
+from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, SUMS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -20,7 +20,7 @@ def counts(items: Mapping[str, Item], inferred: Inferred, name: str, first: Endp
     item = items.get(behind(items, last).node)
     if start is None or start.size != 1 or int(start.reshape(-1)[0]) != 0 or start.dtype.kind not in "iu":
         return False
-    if item is None or item.node.op not in ops_with("sum"):
+    if item is None or item.node.op not in SUMS:
         return False
     sources = [behind(items, endpoint) for endpoint in item.data]
     for one, other in (sources, sources[::-1]):

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import command_on_model
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
-from pocketgraph.graph.op_traits import BIASED_SUMS, ops_with
+from pocketgraph.graph.op_traits import BIASED_SUMS, SWITCH
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
@@ -98,7 +98,7 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
             conv, bias = bias, conv
         if bias is None or bias.op != "Const":
             return "the bias before it is no constant" + _FROZEN
-    if conv is not None and conv.op in ops_with("switch"):
+    if conv is not None and conv.op in SWITCH:
         return (
             "a condition decides whether it runs, such as is_training; "
             + command_on_model(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph import Func, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.edit import remove_attributes
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, RANDOM, ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
@@ -132,7 +132,7 @@ class _Finder:
 
     def __init__(self, graph: Graph, known: Inferred, needed: set[str]) -> None:
         self.graph, self.known, self.needed = graph, known, needed
-        fed = [node.name for node in graph if node.op in ops_with("placeholder")]
+        fed = [node.name for node in graph if node.op in PLACEHOLDERS]
         self._of_data = {*fed, *_behind(graph, fed)}
         self._drawn = {node.name for node in dependents(graph, (node.name for node in graph if _draws(node)))}
         self._layers = {node.name for node in graph if self._has_weights(node)}
@@ -235,7 +235,7 @@ def _may_be_a_layer(node: Node) -> bool:
 def _draws(node: Node) -> bool:
     if node.op.startswith("StatelessRandomGet"):
         return False  # the generator's key and kind
-    return node.op in ops_with("random") or node.op.startswith(_SEEDED)
+    return node.op in RANDOM or node.op.startswith(_SEEDED)
 
 
 def _behind(graph: Graph, sources: list[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pocketgraph.freezing.graph_variables import ASSIGNS
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_VALUES, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_VALUES, SUMS, VARIABLES, ops_with
 
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
 """Not a trait: what a moving average is brought nearer to the batch's statistic with."""
@@ -103,7 +103,7 @@ def _averages(graph: Graph) -> Iterator[_Average]:
 def _weighted(graph: Graph, update: Node) -> Iterator[_Average]:
     """The average of an update as Keras 3 writes it: ``average = average * decay + statistic * (1 - decay)``."""
     total = _maker(graph, update.data_inputs[1])
-    if total is None or total.op not in ops_with("sum") or len(total.data_inputs) != 2:
+    if total is None or total.op not in SUMS or len(total.data_inputs) != 2:
         return
     terms = [_maker(graph, ref) for ref in total.data_inputs]
     for old, new in (terms, terms[::-1]):

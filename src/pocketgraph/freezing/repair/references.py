@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.graph import DType, Graph, Node
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import REFERENCES
 
-PLAIN = {op: op.removeprefix("Ref") for op in ops_with("reference") - {"RefSelect"}}
+PLAIN = {op: op.removeprefix("Ref") for op in REFERENCES - {"RefSelect"}}
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:

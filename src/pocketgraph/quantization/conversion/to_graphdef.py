@@ -19,7 +19,7 @@ import numpy as np
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert.lowering import MAY_QUANTIZE
@@ -134,7 +134,7 @@ class _GraphWriter:
 
     def entering(self, value: Value) -> str:
         name, port, _ = parse_ref(value.name)
-        if self.nodes[name].op not in ops_with("placeholder"):
+        if self.nodes[name].op not in PLACEHOLDERS:
             if port:
                 raise UsageError(f"the tensor '{value.name}' cannot be an input of a graph: it is not its node's first")
             self.nodes[name] = Node(name, "Placeholder", (), {"dtype": value.dtype, "shape": Shape(value.shape)})

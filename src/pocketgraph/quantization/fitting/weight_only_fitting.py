@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
@@ -196,7 +196,7 @@ def layer_statistics(program: Program, graphs: Sequence[Graph]) -> dict[Operatio
     activations: set[str] = set()
     for graph in graphs:
         by_node.update(trained_statistics(graph))
-        activations.update(node.name for node in graph if node.op in (*ACTIVATION_OPS, *ops_with("passes")))
+        activations.update(node.name for node in graph if node.op in (*ACTIVATION_OPS, *PASSES))
     found = {}
     for operation in program.operations if by_node else ():
         if not is_layer(operation) or not is_reducible(operation):

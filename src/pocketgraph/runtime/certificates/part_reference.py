@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.budgets import allowance, limits, stated_memory
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import PASSES, ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, MATRIX_PRODUCTS, PASSES, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.recycled_arrays import PASS
 from pocketgraph.kernels.registry import evaluate, plain
@@ -262,10 +262,10 @@ def addends(op: str, taken: Sequence[Sequence[int]], given: Sequence[int]) -> in
     """How many numbers an element of a node's result is the sum of; 1 for what adds nothing up."""
     if op in ops_with("adds_up"):
         return math.prod(taken[0]) // max(1, math.prod(given))
-    if op in ops_with("matrix_product") and len(taken) > 1:
+    if op in MATRIX_PRODUCTS and len(taken) > 1:
         rows = math.prod(given) // max(1, given[-1]) if given else 1
         return math.prod(taken[0]) // max(1, rows)
-    if op in ops_with("convolution") and len(taken) > 1:
+    if op in CONVOLUTIONS and len(taken) > 1:
         weights = tuple(taken[1])
         given_for = slice(-2, None) if "Depthwise" in op else slice(-2, -1) if "Backprop" in op else slice(-1, None)
         return math.prod(weights) // max(1, math.prod(weights[given_for]))

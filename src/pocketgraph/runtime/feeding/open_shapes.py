@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, PRODUCTS, SUMS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.sizes_from_weights import averages_whole_maps, told_sizes
@@ -155,7 +155,7 @@ def _batches(
 def _is_scaled(graph: Graph, name: str) -> bool:
     """Whether a tensor is only added to or multiplied with one constant number, as in a regression of one variable."""
     for reader in graph.consumers.get(name, ()):
-        if reader.op in ops_with("sum") | ops_with("product"):
+        if reader.op in SUMS | PRODUCTS:
             others = [graph.constant(ref) for ref in reader.data_inputs if node_name(ref) != name]
             if any(value is not None and value.size == 1 for value in others):
                 return True
@@ -190,7 +190,7 @@ def read_as(graph: Graph, name: str) -> Dims | None:
             weights = graph.constant(data[1]) if is_first and len(data) > 1 else None
             if weights is not None and reader.op == "MatMul" and len(weights.shape) == 2:
                 return (None, weights.shape[1] if reader.attr("transpose_b") else weights.shape[0])
-            if weights is not None and reader.op in ops_with("convolution") and len(weights.shape) == 4:
+            if weights is not None and reader.op in CONVOLUTIONS and len(weights.shape) == 4:
                 return (None, None, None, weights.shape[2])
             if weights is not None and reader.op == "Transpose" and weights.size > 1:
                 return (*[None] * (weights.size - 1), _last_behind(graph, reader.name))

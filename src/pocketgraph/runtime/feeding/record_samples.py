@@ -10,11 +10,11 @@ import numpy as np
 from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_ELEMENTS, ops_with
 
 PARSERS = ops_with("example_parser") | {"DecodeCSV"}
 """What takes records apart whose fields the node itself names."""
-THROUGH = ops_with("passes", "view") | {"PlaceholderWithDefault"}
+THROUGH = SAME_ELEMENTS | {"PlaceholderWithDefault"}
 """What stands between an input of records and the node that takes them apart."""
 MOST_VALUES = 1 << 16  # of one feature
 FARTHEST = 4

@@ -17,7 +17,7 @@ from itertools import islice
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, PASSES
 from pocketgraph.graph.order import descendants, reachable
 
 LARGEST = 2048  # pixels of a side up to which is searched
@@ -26,7 +26,7 @@ PUBLISHED = (224, 299, 227)  # sides that many networks take
 ROUND = 50
 MOST_ASKED = 8  # places behind an input
 LEAST_WHOLE = 4  # the side of a window that covers the whole map, where windows do not overlap
-FLATTENING = ops_with("passes") | {"Reshape"}
+FLATTENING = PASSES | {"Reshape"}
 
 
 def told_sizes(
@@ -181,7 +181,7 @@ def _averages_all(graph: Graph, node: Node) -> bool:
 
 
 def _has_window(graph: Graph, node: Node) -> bool:
-    if node.op in ops_with("convolution"):
+    if node.op in CONVOLUTIONS:
         weights = graph.constant(node.data_inputs[1])
         return weights is None or any(size > 1 for size in weights.shape[:2])
     return node.attr("ksize") is not None or node.op.startswith("Resize")

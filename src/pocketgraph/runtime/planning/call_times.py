@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import HEAVY, MERGE, NEXT_ITERATION, ops_with
+from pocketgraph.graph.op_traits import HEAVY, MATRIX_PRODUCTS, MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.litert.cost_model import (
     CURVED_NODE_CALL,
     NODE_CALL,
@@ -25,7 +25,6 @@ from pocketgraph.runtime.engines.needed import Item
 FREE = ops_with("passes", "view", "constant", "shape") | {"NoOp", "PlaceholderWithDefault"}
 """What gives on what it took, or what a plan has at hand."""
 CURVES = ops_with("transcendental")
-PRODUCTS = ops_with("matrix_product")
 PASSED = ops_with("passes", "enter", "switch")
 
 
@@ -41,7 +40,7 @@ def call_time(items: Sequence[Item], plan: Plan) -> float:
         op = item.node.op
         if op in FREE:
             continue
-        if op in PRODUCTS:
+        if op in MATRIX_PRODUCTS:
             weights = max(_weights(endpoint, plan) for endpoint in item.data)
             total += NODE_CALL + weights * WEIGHT_PRODUCT if weights else UNKNOWN_PRODUCT
         elif op in CURVES:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from pocketgraph.graph import Node, canonical
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, CONVOLUTIONS, ops_with
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cost_model import ANSWERED_ELEMENT, ANSWERED_MODULE, ANSWERED_PRODUCT, ANSWERED_STEP
@@ -17,8 +17,6 @@ AS_THEY_ARE = ops_with("constant", "passes", "view", "shape")
 """Ops that make no numbers."""
 FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
 """What the reference engine needs steps for, and cannot take node by node."""
-CONVOLUTIONS, MATRIX_PRODUCTS = ops_with("convolution"), ops_with("matrix_product")
-PRODUCTS = CONVOLUTIONS | MATRIX_PRODUCTS
 
 
 def numpy_time(nodes: Iterable[Node], inferred: Inferred) -> float:
@@ -39,7 +37,7 @@ def numpy_time(nodes: Iterable[Node], inferred: Inferred) -> float:
         if node.op in AS_THEY_ARE:
             continue
         elements += sum(math.prod(shape.known) for shape in inferred.shapes(node.name) if shape.is_known)
-        if node.op in PRODUCTS:
+        if node.op in CONTRACTIONS:
             multiplied, moved = _of_product(node, inferred)
             if multiplied is None:
                 return math.inf

@@ -12,7 +12,7 @@ from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, o
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.node import further_outputs
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FEEDS_TRAINING
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.shape import SCALAR, UNKNOWN
 from pocketgraph.transforms.compat import Compat
@@ -110,7 +110,7 @@ def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
         TransformError: there is one.
     """
     for name, port, _ in further_outputs((node for node in kept if node.name not in made), made):
-        is_training = graph[name].op in ops_with("feeds_training")
+        is_training = graph[name].op in FEEDS_TRAINING
         raise TransformError(
             f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
             hint=command_on_model(

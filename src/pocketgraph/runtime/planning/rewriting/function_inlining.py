@@ -12,11 +12,10 @@ from collections.abc import Collection, Mapping
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import RANDOM
 from pocketgraph.runtime.engines.functions import COUNTED, REMOTE, FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item
 
-DRAWS = ops_with("random")
 """Ops with state that nobody misses when their result is not needed."""
 
 MOST_NODES = 200_000
@@ -58,4 +57,4 @@ def _may_move(node: Node, library: FunctionLibrary) -> bool:
 
     if library.is_call(node):
         return node.op not in (REMOTE, COUNTED)
-    return not opdefs.is_stateful(node.op) or node.op in DRAWS
+    return not opdefs.is_stateful(node.op) or node.op in RANDOM

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
-from pocketgraph.graph.op_traits import HEAVY, SELECTS, ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, HEAVY, SELECTS, ops_with
 from pocketgraph.kernels.shapes import Inferred
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SIZE_OPERANDS = {
 }  # fmt: skip
 """Not a trait: which inputs say sizes or places that a program can take with each call."""
 WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
-PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
+PICTURES = CONVOLUTIONS | {"MaxPool", "AvgPool"}
 BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
 """Not a trait: they are layers where they dilate a convolution between them."""
 COMPUTES_SHAPES = ops_with("moves", "passes") | {"Mul", "Prod"}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, SAME_ELEMENTS, ops_with
 from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE, LEAST_SPENT, OPENED_TRIES
 from pocketgraph.runtime.planning.call_key import CallKey
 
@@ -116,14 +116,14 @@ def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
 
     if is_model_file(graph):
         return False
-    convolutions, loops = ops_with("convolution"), ops_with("enter", "loop")
+    convolutions, loops = CONVOLUTIONS, ops_with("enter", "loop")
     return any(item.node.op in loops for item in items.values()) or not any(
         item.node.op in convolutions and not _is_along_a_line(item, graph) for item in items.values()
     )
 
 
 def _is_along_a_line(item: Item, graph: Graph) -> bool:
-    node = graph.find_producer(item.data[1].node, ops_with("passes", "view"))
+    node = graph.find_producer(item.data[1].node, SAME_ELEMENTS)
     if node is None or node.op != "Const":
         return False
     return len(node.tensor.shape) == 3 or 1 in node.tensor.shape[:2]  # three: that of a Conv1D, before it is expanded

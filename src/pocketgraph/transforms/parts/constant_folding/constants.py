@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, ops_with
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep
@@ -106,7 +106,7 @@ def find_constants(
     return found if found.computed else FoldableConstants(missing=found.missing)
 
 
-PASSED_THROUGH = ops_with("passes") | {"PlaceholderWithDefault"}
+PASSED_THROUGH = PASSES | {"PlaceholderWithDefault"}
 """Ops whose output is their input, the very same tensor."""
 COMPUTED_HERE = PASSED_THROUGH | NO_DEFAULT_PLACEHOLDERS | {"NoOp"}
 """Ops that need no kernel."""
