@@ -145,6 +145,21 @@ def test_what_is_fed_decides_whether_answers_are_random(data: pathlib.Path) -> N
         assert "left a dropout on ('noise')" in "".join(verify(graph, graph, {"x": ROWS}, feeds=fed).notes)
 
 
+def test_a_dropout_of_a_fixed_seed_is_said_to_be_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As of Keras 3, whose seeds are variables: frozen, it drops the same in each run."""
+    seeds = "alg = Const(int32 1)\n    key = Const(uint64 [1])\n    counter = Const(uint64 [2, 3])"
+    drawn = "StatelessRandomUniformV2(size, key, counter, alg, dtype=float)"
+    graph = model(DROPOUT.format(keep=f"{FIXED}\n    {seeds}").replace("RandomUniform(size, dtype=float)", drawn))
+    path, said = tmp_path / "net.pb", list[str]()
+    save(graph, path)
+    on = "training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout out"
+    assert on in evaluate(graph, data).notes
+    assert on in verify(graph, graph, data=data).notes
+    ship(path, tmp_path / "shipped", data, notify=said.append)
+    assert "training left a dropout on, which does not ship: 'noise'" in said
+    assert "training left a dropout on, which does not ship: 'noise'" in make_project("web", path, tmp_path / "a").notes
+
+
 def test_ship_and_app_take_out_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path, said = tmp_path / "net.pb", list[str]()
     save(model(DROPOUT.format(keep=FIXED)), path)

@@ -1,4 +1,4 @@
-"""Models that answer otherwise in each run, as they draw random numbers: a dropout that training left on, or noise."""
+"""Models that draw random numbers: a dropout that training left on, or noise, which answer otherwise in each run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ from pocketgraph.passes.dropout_removal import is_noise_of_dropout, without_drop
 from pocketgraph.passes.training_switches import values_in_use
 from pocketgraph.runtime.unsupported_help import without_dropout_help
 
+DRAWS = ops_with("random", "uniform_noise")
 
-def random_nodes(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | None = None) -> list[str]:
-    """The nodes that draw random numbers which outputs are computed from, on the ways that are taken.
+
+def random_nodes(graph: Graph, outputs: Sequence[str]) -> list[str]:
+    """The nodes that draw other numbers in each run which outputs are computed from."""
+    return [name for name in drawing_nodes(graph, outputs) if graph[name].op in ops_with("random")]
+
+
+def drawing_nodes(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | None = None) -> list[str]:
+    """The nodes that draw random numbers which outputs are computed from, on the ways that are taken; those of a fixed
+    seed, such as that of a Keras 3 dropout once it is frozen, draw the same in each run.
 
     Args:
         graph: the model.
         outputs: names of tensors.
         fed: the values of inputs by name; what else tells training from use is as outside of training.
     """
-    if graph.dangling() or not any(node.op in ops_with("random") for node in graph):
+    if graph.dangling() or not any(node.op in DRAWS for node in graph):
         return []
     told = values_in_use(graph) | {node_name(name): value for name, value in (fed or {}).items()}
 
@@ -44,21 +52,21 @@ def random_nodes(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | 
     with suppress(FreezeError):  # of other outputs, on a way not taken
         served = without_known_branches(served)
     needed = reachable(served, outputs, missing_ok=True)
-    return sorted(name for name in needed if served[name].op in ops_with("random"))
+    return sorted(name for name in needed if served[name].op in DRAWS)
 
 
 def random_note(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | None = None) -> str:
-    """That outputs are others in each run, why, and what helps; "" where they are not. The arguments are those of
-    ``random_nodes``."""
-    drawn = random_nodes(graph, outputs, fed)
-    if not drawn:
-        return ""
+    """That outputs are others in each run, or than they should be, why, and what helps; "" where they are not. The
+    arguments are those of ``drawing_nodes``."""
+    drawn = drawing_nodes(graph, outputs, fed)
+    others = [name for name in drawn if graph[name].op in ops_with("random")]
+    said = "the answers are random: " if others else ""
     if dropped := [name for name in drawn if is_noise_of_dropout(graph, name)]:
-        return f"the answers are random: training left a dropout on ('{dropped[0]}'); {without_dropout_help()}"
-    return f"the answers are random: '{drawn[0]}' draws other numbers in each run"
+        return f"{said}training left a dropout on ('{dropped[0]}'); {without_dropout_help()}"
+    return f"{said}'{others[0]}' draws other numbers in each run" if others else ""
 
 
 def taken_out_note(graph: Graph, outputs: Sequence[str]) -> str:
     """That what ships is without the dropout that training left on; "" where there is none."""
-    dropped = [name for name in random_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
+    dropped = [name for name in drawing_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
     return f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}" if dropped else ""
