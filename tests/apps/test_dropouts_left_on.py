@@ -45,6 +45,22 @@ SCALED = """
     scores = MatMul(scaled, w, T=float)
     shares = Softmax(scores, T=float)
 """
+BRANCHED = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    {training}
+    there = Switch(x, training, T=float)
+    size = Shape(there:1, T=float)
+    noise = RandomUniform(size, dtype=float)
+    keep = Const(float 0.5)
+    sum = Add(keep, noise, T=float)
+    mask = Floor(sum, T=float)
+    scaled = RealDiv(there:1, keep, T=float)
+    dropped = Mul(scaled, mask, T=float)
+    merged = Merge(there, dropped, T=float, N=2)
+    scores = MatMul(merged, w, T=float)
+    shares = Softmax(scores, T=float)
+"""
+SWITCH = "training = Placeholder(dtype=bool, shape=[])"
 NOISY = """
     x = Placeholder(dtype=float, shape=[?,4])
     size = Shape(x, T=float)
@@ -103,6 +119,45 @@ def test_evaluate_and_verify_say_that_answers_are_random(data: pathlib.Path) -> 
     assert noisy in verify(model(NOISY), model(NOISY), {"x": ROWS}).notes
     for one in (model(DROPOUT.format(keep=KEPT)), freeze(dropping, ["shares"], repair=True)):
         assert not any("random" in note for note in evaluate(one, data).notes)
+
+
+@pytest.mark.parametrize(
+    "switch", [SWITCH, "no = Const(bool false)\n    training = PlaceholderWithDefault(no, dtype=bool, shape=[])"]
+)
+def test_a_dropout_on_a_way_that_use_does_not_take_is_not_said_to_be_on(
+    switch: str, data: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    path, graph, said = tmp_path / "net.pb", model(BRANCHED.format(training=switch)), list[str]()
+    save(graph, path)
+    ship(path, tmp_path / "shipped", data, notify=said.append)
+    said += [*make_project("web", path, tmp_path / "page").notes, *evaluate(graph, data).notes]
+    said += verify(graph, graph, data=data).notes
+    assert not any("random" in note or "dropout" in note for note in said)
+
+
+def test_what_is_fed_decides_whether_answers_are_random(data: pathlib.Path) -> None:
+    for text, fed in (
+        (DROPOUT.format(keep=KEPT), {"keep": 0.5}),
+        (BRANCHED.format(training=SWITCH), {"training": True}),
+    ):
+        graph = model(text)
+        assert "left a dropout on ('noise')" in "".join(evaluate(graph, data, feeds=fed).notes)
+        assert "left a dropout on ('noise')" in "".join(verify(graph, graph, {"x": ROWS}, feeds=fed).notes)
+
+
+def test_a_dropout_of_a_fixed_seed_is_said_to_be_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As of Keras 3, whose seeds are variables: frozen, it drops the same in each run."""
+    seeds = "alg = Const(int32 1)\n    key = Const(uint64 [1])\n    counter = Const(uint64 [2, 3])"
+    drawn = "StatelessRandomUniformV2(size, key, counter, alg, dtype=float)"
+    graph = model(DROPOUT.format(keep=f"{FIXED}\n    {seeds}").replace("RandomUniform(size, dtype=float)", drawn))
+    path, said = tmp_path / "net.pb", list[str]()
+    save(graph, path)
+    on = "training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout out"
+    assert on in evaluate(graph, data).notes
+    assert on in verify(graph, graph, data=data).notes
+    ship(path, tmp_path / "shipped", data, notify=said.append)
+    assert "training left a dropout on, which does not ship: 'noise'" in said
+    assert "training left a dropout on, which does not ship: 'noise'" in make_project("web", path, tmp_path / "a").notes
 
 
 def test_ship_and_app_take_out_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:

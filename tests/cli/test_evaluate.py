@@ -554,6 +554,17 @@ def test_labels_in_another_order_than_the_scores_are_named(
     assert "another order" not in printed.err
 
 
+def test_two_rare_classes_that_are_mixed_up_once_are_no_other_order(tmp_path: pathlib.Path, capsys: Any) -> None:
+    linear(tmp_path / "net.pb", 8, weights=np.eye(8))
+    given = np.array([*range(6)] * 10 + [6, 7])
+    right = np.array([*range(6)] * 10 + [7, 6])
+    np.savez(tmp_path / "data.npz", x=np.eye(8, dtype=np.float32)[given], labels=right)
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    said = capsys.readouterr()
+    assert "96.77%" in said.out
+    assert "another order" not in said.err
+
+
 @pytest.mark.parametrize(("right", "is_doubted"), [(4, True), (10, False)])
 def test_few_samples_that_guessing_would_get_right_as_often_are_doubted(
     tmp_path: pathlib.Path, capsys: Any, right: int, is_doubted: bool

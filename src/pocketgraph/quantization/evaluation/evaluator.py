@@ -180,7 +180,9 @@ def evaluate_with_reading(
     data = data.take(limit) if limit else data
     reading.mention(data)
     found = judge_models(judged, data, known, progress or silent, pair)
-    found.notes += dict.fromkeys(filter(None, (random_note(model.graph, model.outputs) for model in graphs)))
+    found.notes += dict.fromkeys(
+        filter(None, (random_note(model.graph, model.outputs, model.values) for model in graphs))
+    )
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found
