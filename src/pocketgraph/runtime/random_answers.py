@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,7 +42,10 @@ def random_note(graph: Graph, outputs: Sequence[str]) -> str:
     return f"the answers are random: '{drawn[0]}' draws other numbers in each run"
 
 
-def taken_out_note(graph: Graph, outputs: Sequence[str]) -> str:
-    """That what ships is without the dropout that training left on; "" where there is none."""
+def without_dropout_left_on(graph: Graph, outputs: Sequence[str], notify: Callable[[str], None]) -> Graph:
+    """The graph without the dropout that training left on, which is told; as it is where there is none."""
     dropped = [name for name in random_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
-    return f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}" if dropped else ""
+    if not dropped:
+        return graph
+    notify(f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}")
+    return without_dropout(graph)[0]
