@@ -12,13 +12,16 @@ import pytest
 from command_line import call
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.projects import make_project
+from pocketgraph.apps.quantizing import quantize
 from pocketgraph.apps.shipping.preparation import numbers_and_texts
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization import evaluate
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.runtime import Session
 
 RNG = np.random.default_rng(0)
@@ -160,14 +163,23 @@ def test_a_dropout_of_a_fixed_seed_is_said_to_be_on(data: pathlib.Path, tmp_path
     assert "training left a dropout on, which does not ship: 'noise'" in make_project("web", path, tmp_path / "a").notes
 
 
-def test_ship_and_app_take_out_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_what_ships_is_without_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path, said = tmp_path / "net.pb", list[str]()
     save(model(DROPOUT.format(keep=FIXED)), path)
     taken_out = "training left a dropout on, which does not ship: 'noise'"
     shipped = ship(path, tmp_path / "shipped", data, notify=said.append)
     assert taken_out in said
     assert taken_out in make_project("web", path, tmp_path / "page").notes
+    for target in ("tflite", "c"):
+        assert taken_out in export(path, tmp_path / f"net.{target}", target=target).notes
+    assert not any(taken_out in note for note in export(path, tmp_path / "net.onnx").notes)  # which draws numbers
+    said.clear()
+    quantize(path, str(data), notify=said.append).save(tmp_path / "small.tflite")
+    assert said == [taken_out]
     right = np.exp(ROWS @ WEIGHTS)
+    for file in ("net.tflite", "small.tflite"):
+        found = open_model(tmp_path / file).run([ROWS[:1]])[0]
+        assert np.allclose(found, (right / right.sum(1, keepdims=True))[:1], atol=0.02), file
     with Session(pathlib.Path(shipped.folder) / "frozen.pb") as session:
         assert np.allclose(session.run("shares", {"x": ROWS}), right / right.sum(1, keepdims=True), atol=1e-5)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -66,7 +66,10 @@ def random_note(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | N
     return f"{said}'{others[0]}' draws other numbers in each run" if others else ""
 
 
-def taken_out_note(graph: Graph, outputs: Sequence[str]) -> str:
-    """That what ships is without the dropout that training left on; "" where there is none."""
+def without_dropout_left_on(graph: Graph, outputs: Sequence[str], notify: Callable[[str], None]) -> Graph:
+    """The graph without the dropout that training left on, which is told; as it is where there is none."""
     dropped = [name for name in drawing_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
-    return f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}" if dropped else ""
+    if not dropped:
+        return graph
+    notify(f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}")
+    return without_dropout(graph)[0]
