@@ -166,7 +166,7 @@ def ship(
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
     work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
     work.app_names = names_told(labels, source, whole, work.numbers, notify_once)
-    if labels is None and not work.app_names:  # they may be in a file beside the model
+    if labels is None and not work.app_names and work.outputs[0] not in work.numbers:  # in a file beside the model
         work.app_names = work.names = class_names_of_model(source, found, work.outputs[0], signature, notify_once)
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     work.boxes, work.key = partial(found_boxes, whole, work.app_names), work.key + repr(work.app_names)
