@@ -68,12 +68,24 @@ def test_scores_beside_masked_ones_keep_their_codes(
     np.testing.assert_allclose(found[0, :3], FIRST_ROWS[masking], atol=0.06)
 
 
-def test_a_mask_that_is_a_result_too_keeps_its_numbers(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("io", ["float", "int8"])
+def test_a_mask_that_is_a_result_too_keeps_its_numbers(tmp_path: pathlib.Path, io: str) -> None:
     graph = attention(ADDED, -1e9).replace(outputs=["y:0", "mask:0"])
-    pocketgraph.quantize(graph, {"x": SAMPLES, "there": THERE}, threads=1).save(tmp_path / "small.tflite")
+    pocketgraph.quantize(graph, {"x": SAMPLES, "there": THERE}, threads=1, io=io).save(tmp_path / "small.tflite")
     found = ModelFile(tmp_path / "small.tflite").numbers("serving_default", {"x:0": SAMPLES[:1], "there:0": THERE[:1]})
     np.testing.assert_allclose(found["mask:0"], [[[0, 0, 0, 0, -1e9, -1e9]]])
     np.testing.assert_allclose(found["y:0"][0, :3], FIRST_ROWS[ADDED], atol=0.06)
+
+
+@pytest.mark.parametrize("low", [0.3, -1e-7, 3e-7])
+def test_what_is_added_to_all_scores_is_no_mask(tmp_path: pathlib.Path, low: float) -> None:
+    """The rounding of the sums was taken for one, which left what scales the scores in float."""
+    graph = attention("scaled = Mul(scores, half, T=float)\n masked = AddV2(scaled, low, T=float)", low)
+    files = []
+    for without in ((), ("mask_ranges",)):
+        pocketgraph.quantize(graph, {"x": SAMPLES}, threads=1, without=without).save(tmp_path / "small.tflite")
+        files.append((tmp_path / "small.tflite").read_bytes())
+    assert files[0] == files[1]
 
 
 def test_only_what_a_softmax_makes_nothing_of_is_not_counted() -> None:

@@ -34,9 +34,10 @@ def with_mask_ranges(
         maker = producers[value]
         if value not in scores or value not in seen or value not in ranges:
             continue
-        for mask, limit in _masks(maker, seen[value].low, seen):
+        for mask, limit in _masks(maker, seen[value].range, seen):
             result[value] = result[value].union(Range(seen[value].low, seen[value].low))
-            if not all(each.outputs[0] in scores and each.code == maker.code for each in readers[mask]):
+            is_read = any(each.outputs[0] not in scores or each.code != maker.code for each in readers[mask])
+            if is_read or mask in program.outputs:
                 in_float[maker] = None
                 continue
             known = result[mask].low if mask in result and result[mask] != ranges.get(mask) else limit
@@ -59,13 +60,16 @@ def _before(value: Value, producers: Mapping[Value, Operation]) -> Iterator[Oper
             waiting += float_operands(maker)
 
 
-def _masks(maker: Operation, lowest: float, seen: Mapping[Value, Observation]) -> Iterator[tuple[Value, float]]:
-    """The operands that reach lower than what the lowest result shows, and the lowest number that each has to hold."""
+def _masks(maker: Operation, shown: Range, seen: Mapping[Value, Observation]) -> Iterator[tuple[Value, float]]:
+    """The operands that reach lower than what the results show, and the lowest number that each has to hold.
+
+    Masks do so by more than the results' whole width. Less is rounding, or what only some samples are looked at for.
+    """
     operands = float_operands(maker) if maker.code in ("ADD", "SELECT_V2") else []
     for mask in operands:
         others = [_ends(each, seen).high for each in operands if each is not mask]
-        limit = lowest - max(others, default=0.0) if maker.code == "ADD" else lowest
-        if _ends(mask, seen).low < limit:
+        limit = shown.low - max(others, default=0.0) if maker.code == "ADD" else shown.low
+        if _ends(mask, seen).low < limit - (shown.high - shown.low):
             yield mask, limit
 
 
