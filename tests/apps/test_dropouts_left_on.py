@@ -12,13 +12,16 @@ import pytest
 from command_line import call
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.projects import make_project
+from pocketgraph.apps.quantizing import quantize
 from pocketgraph.apps.shipping.preparation import numbers_and_texts
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization import evaluate
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.runtime import Session
 
 RNG = np.random.default_rng(0)
@@ -45,6 +48,22 @@ SCALED = """
     scores = MatMul(scaled, w, T=float)
     shares = Softmax(scores, T=float)
 """
+BRANCHED = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    {training}
+    there = Switch(x, training, T=float)
+    size = Shape(there:1, T=float)
+    noise = RandomUniform(size, dtype=float)
+    keep = Const(float 0.5)
+    sum = Add(keep, noise, T=float)
+    mask = Floor(sum, T=float)
+    scaled = RealDiv(there:1, keep, T=float)
+    dropped = Mul(scaled, mask, T=float)
+    merged = Merge(there, dropped, T=float, N=2)
+    scores = MatMul(merged, w, T=float)
+    shares = Softmax(scores, T=float)
+"""
+SWITCH = "training = Placeholder(dtype=bool, shape=[])"
 NOISY = """
     x = Placeholder(dtype=float, shape=[?,4])
     size = Shape(x, T=float)
@@ -105,14 +124,62 @@ def test_evaluate_and_verify_say_that_answers_are_random(data: pathlib.Path) -> 
         assert not any("random" in note for note in evaluate(one, data).notes)
 
 
-def test_ship_and_app_take_out_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "switch", [SWITCH, "no = Const(bool false)\n    training = PlaceholderWithDefault(no, dtype=bool, shape=[])"]
+)
+def test_a_dropout_on_a_way_that_use_does_not_take_is_not_said_to_be_on(
+    switch: str, data: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    path, graph, said = tmp_path / "net.pb", model(BRANCHED.format(training=switch)), list[str]()
+    save(graph, path)
+    ship(path, tmp_path / "shipped", data, notify=said.append)
+    said += [*make_project("web", path, tmp_path / "page").notes, *evaluate(graph, data).notes]
+    said += verify(graph, graph, data=data).notes
+    assert not any("random" in note or "dropout" in note for note in said)
+
+
+def test_what_is_fed_decides_whether_answers_are_random(data: pathlib.Path) -> None:
+    for text, fed in (
+        (DROPOUT.format(keep=KEPT), {"keep": 0.5}),
+        (BRANCHED.format(training=SWITCH), {"training": True}),
+    ):
+        graph = model(text)
+        assert "left a dropout on ('noise')" in "".join(evaluate(graph, data, feeds=fed).notes)
+        assert "left a dropout on ('noise')" in "".join(verify(graph, graph, {"x": ROWS}, feeds=fed).notes)
+
+
+def test_a_dropout_of_a_fixed_seed_is_said_to_be_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As of Keras 3, whose seeds are variables: frozen, it drops the same in each run."""
+    seeds = "alg = Const(int32 1)\n    key = Const(uint64 [1])\n    counter = Const(uint64 [2, 3])"
+    drawn = "StatelessRandomUniformV2(size, key, counter, alg, dtype=float)"
+    graph = model(DROPOUT.format(keep=f"{FIXED}\n    {seeds}").replace("RandomUniform(size, dtype=float)", drawn))
+    path, said = tmp_path / "net.pb", list[str]()
+    save(graph, path)
+    on = "training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout out"
+    assert on in evaluate(graph, data).notes
+    assert on in verify(graph, graph, data=data).notes
+    ship(path, tmp_path / "shipped", data, notify=said.append)
+    assert "training left a dropout on, which does not ship: 'noise'" in said
+    assert "training left a dropout on, which does not ship: 'noise'" in make_project("web", path, tmp_path / "a").notes
+
+
+def test_what_ships_is_without_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path, said = tmp_path / "net.pb", list[str]()
     save(model(DROPOUT.format(keep=FIXED)), path)
     taken_out = "training left a dropout on, which does not ship: 'noise'"
     shipped = ship(path, tmp_path / "shipped", data, notify=said.append)
     assert taken_out in said
     assert taken_out in make_project("web", path, tmp_path / "page").notes
+    for target in ("tflite", "c"):
+        assert taken_out in export(path, tmp_path / f"net.{target}", target=target).notes
+    assert not any(taken_out in note for note in export(path, tmp_path / "net.onnx").notes)  # which draws numbers
+    said.clear()
+    quantize(path, str(data), notify=said.append).save(tmp_path / "small.tflite")
+    assert said == [taken_out]
     right = np.exp(ROWS @ WEIGHTS)
+    for file in ("net.tflite", "small.tflite"):
+        found = open_model(tmp_path / file).run([ROWS[:1]])[0]
+        assert np.allclose(found, (right / right.sum(1, keepdims=True))[:1], atol=0.02), file
     with Session(pathlib.Path(shipped.folder) / "frozen.pb") as session:
         assert np.allclose(session.run("shares", {"x": ROWS}), right / right.sum(1, keepdims=True), atol=1e-5)
 

@@ -74,7 +74,7 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
         assert message in capsys.readouterr().err
     with pytest.raises(FormatError, match="no such folder"):
         embed(base(), tmp_path / "none")
-    with pytest.raises(FormatError, match="this is a file, not a folder"):
+    with pytest.raises(FormatError, match="this is a file, not a folder; give the folder"):
         embed(base(), __file__)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no photo"):

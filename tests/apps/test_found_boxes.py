@@ -177,3 +177,28 @@ def test_a_file_of_another_number_of_classes_is_not_a_detectors_and_that_is_said
             else "names 5 classes, not 2 or 3, so it is not this model's and not taken"
         )
     ]  # fmt: skip
+
+
+def test_a_file_with_a_line_for_each_side_of_a_box_names_no_classes(
+    photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Sides that a Sigmoid gives look like scores of four classes; the model has three."""
+    text = SELECTED.replace("codes = Reshape(box_head", "sides = Reshape(box_head").replace(
+        "    flat_shape = Const(int32 [1])\n    flat = Reshape(score_head, flat_shape, T=float, Tshape=int32)\n"
+        "    likely = Sigmoid(flat, T=float)",
+        "    codes = Sigmoid(sides, T=float)\n    row = Const(int32 [1, 3])\n    last = Const(int32 1)\n"
+        "    each = Reshape(score_head, row, T=float, Tshape=int32)\n    shares = Sigmoid(each, T=float)\n"
+        "    likely = Max(shares, last, T=float, Tidx=int32, keep_dims=false)",
+    )
+    weights = {"box_weights": (4, 4, 3, 4), "box_biases": 4, "score_weights": (4, 4, 3, 3), "score_biases": 3}
+    rng = np.random.default_rng(0)
+    constants = [const(name, rng.normal(size=size).astype(np.float32)) for name, size in weights.items()]
+    save(Graph([*constants, *parse(text)]), tmp_path / "net.pb")
+    (tmp_path / "labels.txt").write_text("a\nb\nc\nd\n")
+    told: list[str] = []
+    ship(tmp_path / "net.pb", tmp_path / "out", photos, outputs=["boxes", "scores"], input_mean=0.0, input_std=255.0,
+         notify=told.append)  # fmt: skip
+    assert [line for line in told if "labels.txt" in line] == [
+        f"'{tmp_path / 'labels.txt'}' names 4 classes, not 2 or 3, so it is not this model's and not taken"
+    ]
+    assert not (tmp_path / "out" / "labels.txt").exists()

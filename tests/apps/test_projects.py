@@ -696,6 +696,12 @@ def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_gr
     assert set(plain.notes) == set(made.notes) - {note}
     for name in ("README.md", "main.c"):
         assert (tmp_path / "of_file" / name).read_text() == (tmp_path / "of_graph" / name).read_text()
+    if find_spec("coremltools") is None:
+        with pytest.raises(MissingExtraError, match="coreml"):  # and not that the file is finished
+            make_project("ios", tmp_path / "model.tflite", tmp_path / "phone", name="One")
+    else:
+        made = make_project("ios", tmp_path / "model.tflite", tmp_path / "phone", name="One")
+        assert any("is built of the graph" in note for note in made.notes)
     pocketgraph.save(parse("other = Placeholder(dtype=float, shape=[1,4])\ny = Relu(other)"), tmp_path / "frozen.pb")
     with pytest.raises(UsageError, match="is finished already"):  # the graph beside it is another's
         make_project("linux", tmp_path / "model.tflite", tmp_path / "of_another", name="One")
@@ -884,6 +890,8 @@ def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "not empty" in capsys.readouterr().err
     assert call("app", "toaster", str(tmp_path / "net.pb"), "-o", str(tmp_path / "x")) == 2
     assert "there are android, ios, pi, web, linux" in capsys.readouterr().err
+    assert call("app", str(tmp_path / "net.pb"), "web", "-o", "new") == 2
+    assert f"comes before the model; pocketgraph app web {tmp_path / 'net.pb'} -o new" in capsys.readouterr().err
     assert call("app", "--help") == 0
     assert "Raspberry Pi" in capsys.readouterr().out
 

@@ -22,7 +22,7 @@ from pocketgraph.apps.shipping.form_gain import comparison
 from pocketgraph.apps.shipping.resuming import key_of
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.sample_reading import SampleReading
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
@@ -182,6 +182,11 @@ def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:
         ship(tmp_path / "model.pb", tmp_path / "model.pb")
     with pytest.raises(UsageError, match="must be 0 or more"):
         ship(tmp_path / "model.pb", tmp_path / "out", max_accuracy_drop=-1)
+    (tmp_path / "damaged.pb").write_bytes(b"damaged")
+    with pytest.raises(FormatError, match=r"none\.npz: the data cannot be read"):  # which is looked at before the model
+        ship(tmp_path / "damaged.pb", tmp_path / "out", tmp_path / "none.npz")
+    with pytest.raises(FormatError, match=r"none\.txt: the labels cannot be read"):
+        ship(tmp_path / "damaged.pb", tmp_path / "out", labels=tmp_path / "none.txt")
     assert not (tmp_path / "out").exists()
 
 

@@ -554,6 +554,17 @@ def test_labels_in_another_order_than_the_scores_are_named(
     assert "another order" not in printed.err
 
 
+def test_two_rare_classes_that_are_mixed_up_once_are_no_other_order(tmp_path: pathlib.Path, capsys: Any) -> None:
+    linear(tmp_path / "net.pb", 8, weights=np.eye(8))
+    given = np.array([*range(6)] * 10 + [6, 7])
+    right = np.array([*range(6)] * 10 + [7, 6])
+    np.savez(tmp_path / "data.npz", x=np.eye(8, dtype=np.float32)[given], labels=right)
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    said = capsys.readouterr()
+    assert "96.77%" in said.out
+    assert "another order" not in said.err
+
+
 @pytest.mark.parametrize(("right", "is_doubted"), [(4, True), (10, False)])
 def test_few_samples_that_guessing_would_get_right_as_often_are_doubted(
     tmp_path: pathlib.Path, capsys: Any, right: int, is_doubted: bool
@@ -638,3 +649,48 @@ def test_texts_are_not_judged(tmp_path: pathlib.Path, capsys: Any) -> None:
     path = str(tmp_path / "texts.pb")
     assert call("evaluate", path, path, f"--data={tmp_path / 'data.npz'}") == 2
     assert "the output is of texts, and numbers are judged; name the numbers" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said_before_a_model_is_read(tmp_path: pathlib.Path, capsys: Any) -> None:
+    (tmp_path / "damaged.pb").write_bytes(b"damaged")
+    np.save(tmp_path / "rows.npy", ROWS)
+    for command in (("evaluate",), ("quantize", "-o", tmp_path / "small.tflite")):
+        assert call(*command, tmp_path / "damaged.pb", f"--data={tmp_path / 'none.npz'}") == 1
+        assert "none.npz: the data cannot be read" in capsys.readouterr().err
+        there = (f"--data={tmp_path / 'rows.npy'}", f"--labels={tmp_path / 'none.txt'}")
+        assert call(*command, tmp_path / "damaged.pb", *there) == 1
+        assert "none.txt: the labels cannot be read" in capsys.readouterr().err
+
+
+def test_a_list_names_the_line_of_a_file_that_is_not_there(tmp_path: pathlib.Path, capsys: Any) -> None:
+    linear(tmp_path / "model.pb", 3)
+    (tmp_path / "labels.txt").write_text("# names\nred\nblue\n")
+    assert call("evaluate", tmp_path / "model.pb", f"--data={tmp_path / 'labels.txt'}") == 1
+    assert "labels.txt: line 2: there is no file 'red'; a list has the path of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_of_several_outputs_the_one_that_the_data_are_of_is_judged(has_graph: bool, tmp_path: pathlib.Path) -> None:
+    """Tags that are right in all samples; by the classes, the first output, they would be no answers at all."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(size=(8, size)).astype(np.float32) for name, size in (("a", 3), ("b", 5))}
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        first = MatMul(x, a, T=float)
+        classes = Softmax(first, T=float)
+        second = MatMul(x, b, T=float)
+        tags = Sigmoid(second, T=float)
+    """)
+    graph = Graph([*nodes, *(const(*item) for item in weights.items())], outputs=["classes", "tags"])
+    export(graph, tmp_path / "heads.tflite")
+    told: list[str] = []
+    models = [graph, tmp_path / "heads.tflite"] if has_graph else [tmp_path / "heads.tflite"]
+    for row in evaluate(models, {"x": ROWS, "labels": (ROWS @ weights["b"] > 0) * 1.0}, notify=told.append):
+        assert row.tags is not None
+        assert row.tags.f1 == 1
+    assert told == ["judged by 'tags', which the data are of; outputs chooses another"]
+    told.clear()
+    for row in evaluate(models, {"x": ROWS, "labels": (ROWS @ weights["a"]).argmax(axis=1)}, notify=told.append):
+        assert row.accuracy is not None
+        assert row.accuracy.top1 == 1
+    assert not told

@@ -1,9 +1,10 @@
 """Freezing whole models: against what TensorFlow 1.15 made of the same checkpoints, and every way to ask for it."""
 
+import inspect
 import json
 import pathlib
 import shutil
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -437,3 +438,13 @@ def test_what_is_far_less_likely_than_another_is_not_among_the_outputs_to_choose
         freeze(parse(text), None, VALUES)
     assert "z (ends in Softmax)" in str(told.value.hint)
     assert "old" not in str(told.value.hint)
+
+
+def test_freeze_and_freeze_with_report_take_the_same() -> None:
+    """Said in full by both: hints, help and errors name the function that was called."""
+    plain, reporting = map(inspect.signature, (freeze, freeze_with_report))
+    assert plain.parameters == reporting.parameters
+    hints = get_type_hints(freeze)
+    assert hints == {**get_type_hints(freeze_with_report), "return": Graph}
+    with pytest.raises(TypeError, match=r"^freeze\(\) got an unexpected keyword argument 'output'"):
+        freeze("model.pb", output="y")  # type: ignore[call-arg]

@@ -1,9 +1,11 @@
 """Which module holds which op: the indexes are right, an op has one family in all tables, no room is overfull."""
 
 import ast
+import pathlib
 import subprocess
 import sys
 
+import mypy.api
 import pytest
 
 from pocketgraph.kernels import registry
@@ -80,6 +82,20 @@ def test_an_op_has_one_row_in_a_table() -> None:
     with pytest.raises(ValueError, match="Cast has two shape rules"):
         assert rules.SHAPE_RULES.row("Cast")
         rules.shape_rule("Cast")(lambda call: call.shape(0))
+
+
+def test_a_row_of_one_expression_is_checked_for_its_types(tmp_path: pathlib.Path) -> None:
+    """Of rows that are functions, annotations say what they take; of a lambda, the table alone can."""
+    file = tmp_path / "rows.py"
+    file.write_text("""
+from collections.abc import Callable
+from pocketgraph.kernels.op_table import OpTable
+
+TABLE: OpTable[Callable[[str], str]] = OpTable("rule", "rules", "RULES")
+TABLE.enters("Upper")(lambda text: text.uper())
+""")
+    told, _, _ = mypy.api.run(["--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(file)])
+    assert 'rows.py:6: error: "str" has no attribute "uper"' in told
 
 
 def test_an_exporter_imports_what_its_operators_need_and_nothing_else() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.file_lists import check_is_there
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.graph import Graph
@@ -120,6 +121,9 @@ def quantize(
     check_together(form, mode, samples is not None, types, {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})
     check_names(without)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    check_is_there(samples)
+    check_is_there(judge)
+    names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
     way = Quantizer(
         model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
         shapes or {}, is_static=mode == "static",
@@ -131,7 +135,6 @@ def quantize(
             with_tables=form == "tflite", without=way.without, threads=threads, seed=seed,
         )  # fmt: skip
         budget = AccuracyBudget(max_kl, max_accuracy_drop)
-        names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
         made = way.quantized(options, budget, limit, judge, names, resume, tell)
     else:
         made = way.with_quantized_weights(

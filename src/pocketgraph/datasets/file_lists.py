@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import near, unreadable
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
@@ -116,26 +116,46 @@ def is_picture(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
+def check_is_there(source: object, what: str = "the data") -> None:
+    """Refuses a path of nothing, so that it is said before a model is read; what is no path is there.
+
+    Raises:
+        FormatError: there is no such file or folder.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        try:
+            os.stat(source)
+        except OSError as error:
+            raise unreadable(what, source, error) from None
+
+
 def of_list(name: str) -> tuple[list[str], list[str]]:
     """The files that the lines of a text file name, and the class of each; no classes where none is told.
 
     Raises:
         UsageError: some have a class, others have not.
-        FormatError: the list cannot be read.
+        FormatError: the list cannot be read, or a file in it is not there.
     """
     try:
         with open(name, encoding="utf-8-sig") as file:
-            lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
+            lines = {
+                number: line.rstrip("\n")
+                for number, line in enumerate(file, 1)
+                if line.strip() and not line.startswith("#")
+            }
     except OSError as error:
         raise unreadable("the data", name, error) from None
     except UnicodeDecodeError:
         raise FormatError("this is no folder, .npz file or list of pictures", where=name) from None
     files, classes = [], []
-    for line in lines:
+    for number, line in lines.items():
         path, _, label = line.partition("\t")
         if not label and not os.path.exists(os.path.join(os.path.dirname(name), path)):
             path, _, label = line.rpartition(" ") if " " in line else (line, "", "")
         files.append(os.path.join(os.path.dirname(name), path.strip()))
+        if not os.path.lexists(files[-1]):
+            hint = near(files[-1]) or "a list has the path of a picture or recording on each line, seen from its folder"
+            raise FormatError(f"line {number}: there is no file '{path.strip()}'", where=name, hint=hint)
         classes.append(label.strip())
     named = [label for label in classes if label]
     if named and len(named) != len(files):

@@ -40,7 +40,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import (
     synthetic_shapes,
     synthetic_sizes,
 )
-from pocketgraph.runtime.random_answers import taken_out_note
+from pocketgraph.runtime.random_answers import without_dropout_left_on
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 VARIABLE = "variable "
@@ -113,9 +113,10 @@ def opened(
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
-    if not keeps_dropout and (taken_out := taken_out_note(graph, default_fetches(graph))):
-        notes.append(taken_out)
-    graph = without_dropout(graph, only_noop=keeps_dropout)[0]
+    if not keeps_dropout:
+        wanted = [tensor for signature in chosen.values() for tensor in signature.outputs.values()]
+        graph = without_dropout_left_on(graph, wanted, notes.append)
+    graph = without_dropout(graph, only_noop=True)[0]
     if not outputs and not takes_texts:
         chosen = {key: _without_texts(graph, signature, notes.append) for key, signature in chosen.items()}
     entries = []

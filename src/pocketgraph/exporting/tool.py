@@ -144,7 +144,7 @@ def export(
         return model_to_export(
             source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
             labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-            progress=progress, takes_texts=takes_texts,
+            progress=progress, takes_texts=takes_texts, keeps_dropout=chosen.draws_numbers,
         )  # fmt: skip
 
     model = made(takes_texts=chosen.takes_texts)

@@ -103,7 +103,7 @@ def no_folder(place: PathLike) -> FormatError:
     """The error of a folder that is not there, or is a file."""
     name = os.fspath(place)
     if os.path.exists(name):
-        return FormatError("this is a file, not a folder", where=name)
+        return FormatError("this is a file, not a folder", where=name, hint="give the folder that it is in")
     return FormatError("there is no such folder", where=name, hint=near(name))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.formats.files import PathLike
@@ -41,8 +40,6 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
-P = ParamSpec("P")
-R = TypeVar("R")
 TWICE = (
     "No variables were found in this model. It is likely the model was frozen previously. You cannot freeze a graph "
     "twice."
@@ -150,19 +147,24 @@ def freeze_with_report(
     )
 
 
-def _taking(function: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Gives a function the arguments of another, which it calls, so that they are listed once."""
-
-    def listed(wrapper: Callable[..., R]) -> Callable[P, R]:
-        own = inspect.signature(wrapper).return_annotation
-        wrapper.__signature__ = inspect.signature(function).replace(return_annotation=own)  # type: ignore[attr-defined]
-        return wrapper
-
-    return listed
-
-
-@_taking(freeze_with_report)
-def freeze(*args: Any, **options: Any) -> Graph:
+def freeze(
+    graph_or_path: Graph | PathLike,
+    outputs: str | Sequence[str] | None = None,
+    checkpoint: Checkpoint | None = None,
+    *,
+    variable_names_whitelist: Collection[str] | None = None,
+    variable_names_blacklist: Collection[str] | None = None,
+    initializer_nodes: Sequence[str] = (),
+    clear_devices: bool = True,
+    saver: str | None = None,
+    tags: str | None = None,
+    signature: str | None = None,
+    bind: Mapping[str, Any] | None = None,
+    repair: bool | str | Collection[str] = False,
+    control_flow: ControlFlow | None = None,
+    allow_training_batch_norm: bool = False,
+    moving_averages: bool = False,
+) -> Graph:
     """The part of a graph that its outputs need, with every variable replaced by its value in a checkpoint.
 
     Values stay in the checkpoint's files until somebody reads or saves them; damaged ones are found then.
@@ -220,7 +222,7 @@ def freeze(*args: Any, **options: Any) -> Graph:
         FormatError: a file is damaged or of another kind.
         UsageError: there is no such signature or repair, or a value does not fit what it is bound to.
     """
-    return freeze_with_report(*args, **options).graph
+    return freeze_with_report(**locals()).graph
 
 
 def _is_open(graph: Graph, store: Mapping[str, Tensor] | None) -> bool:

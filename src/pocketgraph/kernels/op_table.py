@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from pocketgraph.package_data import section_beside
 
 Row = TypeVar("Row")
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
 
 INDEX = "op_index.txt"
 """A part a table, ``[NAME]`` above it; a line a module: its name from the table's package on, and the ops it enters."""
@@ -48,10 +50,10 @@ class OpTable(Generic[Row]):
             raise ValueError(f"{op} has two {self._what}s")
         self._rows[op] = row
 
-    def enters(self, *ops: str) -> Callable[[F], F]:
-        """Enters the decorated function as the row of these ops."""
+    def enters(self: OpTable[Callable[P, R]], *ops: str) -> Callable[[Callable[P, S]], Callable[P, S]]:
+        """Enters the decorated function, whose parameters are those of the table's rows, as the row of these ops."""
 
-        def enter(function: F) -> F:
+        def enter(function: Callable[P, S]) -> Callable[P, S]:
             row: Any = function
             for op in ops:
                 self.add(op, row)

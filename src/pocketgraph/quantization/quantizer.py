@@ -61,6 +61,7 @@ from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import are_forecasts
 from pocketgraph.runtime.comparison.tag_accuracy import are_tags
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_lengths
+from pocketgraph.runtime.random_answers import without_dropout_left_on
 from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
@@ -105,6 +106,7 @@ class Quantizer:
             reading.notify(switches_note(switches))
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or outputs_of_numbers(graph, default_fetches(graph), reading.notify)
+        graph = without_dropout_left_on(graph, self.outputs, reading.notify)
         graph = with_sizes(graph, self.outputs, by_tensor(graph, stated or {}), tuple(feeds))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if not inputs and self.audio is None:

@@ -1,48 +1,75 @@
-"""Models that answer otherwise in each run, as they draw random numbers: a dropout that training left on, or noise."""
+"""Models that draw random numbers: a dropout that training left on, or noise, which answer otherwise in each run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.errors import FreezeError
+from pocketgraph.freezing.decided_branches import without_known_branches
+from pocketgraph.graph import DType, Graph, Node, const, node_name
+from pocketgraph.graph.dtype import BOOL
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout, without_dropout
-from pocketgraph.passes.training_switches import training_switches
+from pocketgraph.passes.training_switches import values_in_use
 from pocketgraph.runtime.unsupported_help import without_dropout_help
+
+DRAWS = ops_with("random", "uniform_noise")
 
 
 def random_nodes(graph: Graph, outputs: Sequence[str]) -> list[str]:
-    """The nodes that draw random numbers which outputs are computed from, dropouts being told to keep all where a
-    placeholder tells them."""
-    if graph.dangling() or not any(node.op in ops_with("random") for node in graph):
+    """The nodes that draw other numbers in each run which outputs are computed from."""
+    return [name for name in drawing_nodes(graph, outputs) if graph[name].op in ops_with("random")]
+
+
+def drawing_nodes(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | None = None) -> list[str]:
+    """The nodes that draw random numbers which outputs are computed from, on the ways that are taken; those of a fixed
+    seed, such as that of a Keras 3 dropout once it is frozen, draw the same in each run.
+
+    Args:
+        graph: the model.
+        outputs: names of tensors.
+        fed: the values of inputs by name; what else tells training from use is as outside of training.
+    """
+    if graph.dangling() or not any(node.op in DRAWS for node in graph):
         return []
-    shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
+    told = values_in_use(graph) | {node_name(name): value for name, value in (fed or {}).items()}
 
     def in_use(node: Node) -> Node:
-        if node.name in shares:
-            return const(node.name, np.float32(shares[node.name]))
+        dtype = node.attr("dtype", None)
+        is_switch = isinstance(dtype, DType) and (dtype is BOOL or dtype.is_floating)
+        if node.op in PLACEHOLDERS and is_switch and np.size(told.get(node.name, ())) == 1:
+            return const(node.name, np.asarray(told[node.name], dtype.numpy))
         if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
-            return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
+            return Node(node.name, "Identity", node.inputs, {"T": dtype})
         return node
 
     served, _ = without_dropout(graph.map_nodes(in_use), only_noop=True)
-    return sorted(name for name in reachable(served, outputs) if served[name].op in ops_with("random"))
+    with suppress(FreezeError):  # of other outputs, on a way not taken
+        served = without_known_branches(served)
+    needed = reachable(served, outputs, missing_ok=True)
+    return sorted(name for name in needed if served[name].op in DRAWS)
 
 
-def random_note(graph: Graph, outputs: Sequence[str]) -> str:
-    """That outputs are others in each run, why, and what helps; "" where they are not."""
-    drawn = random_nodes(graph, outputs)
-    if not drawn:
-        return ""
+def random_note(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | None = None) -> str:
+    """That outputs are others in each run, or than they should be, why, and what helps; "" where they are not. The
+    arguments are those of ``drawing_nodes``."""
+    drawn = drawing_nodes(graph, outputs, fed)
+    others = [name for name in drawn if graph[name].op in ops_with("random")]
+    said = "the answers are random: " if others else ""
     if dropped := [name for name in drawn if is_noise_of_dropout(graph, name)]:
-        return f"the answers are random: training left a dropout on ('{dropped[0]}'); {without_dropout_help()}"
-    return f"the answers are random: '{drawn[0]}' draws other numbers in each run"
+        return f"{said}training left a dropout on ('{dropped[0]}'); {without_dropout_help()}"
+    return f"{said}'{others[0]}' draws other numbers in each run" if others else ""
 
 
-def taken_out_note(graph: Graph, outputs: Sequence[str]) -> str:
-    """That what ships is without the dropout that training left on; "" where there is none."""
-    dropped = [name for name in random_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
-    return f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}" if dropped else ""
+def without_dropout_left_on(graph: Graph, outputs: Sequence[str], notify: Callable[[str], None]) -> Graph:
+    """The graph without the dropout that training left on, which is told; as it is where there is none."""
+    dropped = [name for name in drawing_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
+    if not dropped:
+        return graph
+    notify(f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}")
+    return without_dropout(graph)[0]

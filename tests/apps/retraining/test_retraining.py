@@ -28,11 +28,14 @@ from pocketgraph.apps.retraining.example_lists import category_of, examples_of, 
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain
+from pocketgraph.apps.shipping.held_back import held_back_last
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.class_labels import label_of
+from pocketgraph.datasets.file_lists import of_list
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save
 from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn.activations import softmax
 from support import model_dir, model_info, needs_shared
@@ -405,6 +408,39 @@ def test_ship_judges_a_retrained_model_on_photos_that_retrain_held_back(
     about = metadata(load("out/model.tflite").extra)
     assert about is not None
     assert about.mean
+
+
+def test_samples_held_back_are_found_from_a_folder_behind_a_link_and_on_another_drive(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    colour_photos(tmp_path / "photos")
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "out").symlink_to(tmp_path / "far" / "away")
+    graph = Graph([const("final_training_ops/weights", np.zeros(1, np.float32))])
+    given = (graph, tmp_path / "photos", str(tmp_path / "out"), 100, 100, 1)
+
+    relative, drive = os.path.relpath, str((tmp_path / "far" / "away").resolve())
+
+    def elsewhere(path: str, start: str) -> str:
+        if start == drive:
+            raise ValueError(f"path is on mount 'C:', start on mount 'D:': {path}")
+        return relative(path, start)
+
+    for _ in range(2):
+        listed, taught = held_back_last(*given)
+        assert listed is not None
+        files, classes = of_list(str(listed))
+        assert 0 < taught < len(files) == len(classes) == 90
+        assert all(map(os.path.isfile, files))
+        monkeypatch.setattr(os.path, "relpath", elsewhere)
+
+
+def test_a_folder_with_a_name_that_is_no_text_is_taken_whole(tmp_path: pathlib.Path) -> None:
+    colour_photos(tmp_path / "photos")
+    photo = next((tmp_path / "photos").glob("*/*"))
+    photo.rename(photo.parent / os.fsdecode(b"caf\xe9.png"))
+    graph = Graph([const("final_training_ops/weights", np.zeros(1, np.float32))])
+    assert held_back_last(graph, tmp_path / "photos", str(tmp_path), 100, 100, 1) == (tmp_path / "photos", 0)
 
 
 def test_ship_tells_that_photos_which_judge_a_retrained_model_may_have_taught_it(

@@ -534,3 +534,16 @@ def test_a_transposed_convolution_of_another_size_is_refused() -> None:
     assert infer(graph, fits, strict=True).shape("y:0").dims == (1, 16, 16, 3)
     with pytest.raises(GraphError, match="does not come from one of"):
         infer(graph, does_not, strict=True)
+
+
+@pytest.mark.parametrize("op", ["BatchMatMul", "BatchMatMulV2", "MatrixSolve", "MatrixTriangularSolve"])
+@pytest.mark.parametrize("order", ["unknown, vector", "vector, unknown"])
+def test_an_operand_of_a_wrong_rank_is_told_beside_one_of_unknown_rank(op: str, order: str) -> None:
+    """As TensorFlow does, which asks for two dimensions or more of both."""
+    graph = parse(f"""
+        unknown = Placeholder(dtype=float)
+        vector = Placeholder(dtype=float, shape=[3])
+        y = {op}({order}, T=float)
+    """)
+    with pytest.raises(GraphError, match=r"shape \[3\] should have rank 2 or more"):
+        infer(graph, strict=True)

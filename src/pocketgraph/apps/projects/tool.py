@@ -145,7 +145,7 @@ def make_project(
     names = app_name(title, package)
     where = None if isinstance(source, Graph) else os.fspath(source)
     check_target(place, is_folder=True, force=force, source=where)
-    frozen = "" if where is None or "tflite" in chosen.engines else _graph_of(where)
+    frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
     own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
     about = metadata(load(where or "").extra) if frozen else None
     if frozen:

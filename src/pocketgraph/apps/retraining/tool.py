@@ -194,7 +194,7 @@ def retrain(
         left_out.append(error.where or "")
 
     cached = Bottlenecks(source, content_digest(base.graph), bottleneck_dir)
-    data = features_of(base, cached, progress and partial(progress, "photos"), broken)
+    data = features_of(base, cached, progress and partial(progress, "examples"), broken)
     training = training_of(base, data, cached, copies, class_weights, progress and partial(progress, "variants"))
     strength, held = training.cross_validated(seed)
     figures: list[tuple[int, Mapping[str, float]]] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pocketgraph.apps.shipping.held_back import is_retrained
-from pocketgraph.datasets.class_labels import tells_two, two_classes
+from pocketgraph.datasets.class_labels import tells_two
 from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.errors import option
@@ -171,32 +171,3 @@ def takes_labels(graph: Graph, output: str) -> bool:
     score for the second of two classes."""
     sizes = infer(graph).shape(canonical(output)).dims
     return not sizes or sizes[-1] != 1
-
-
-def with_labelled_first(
-    graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset, names: Sequence[str] | None
-) -> list[str]:
-    """The outputs, first the one that the samples' classes are of, scores that are as many, or the only one with as
-    many numbers as the samples have; as they are where none is.
-
-    Args:
-        graph: the model.
-        outputs: its outputs, as ``model`` gives them.
-        model: the model, to be run on one sample.
-        data: the samples.
-        names: of the classes, in the order of scores; None where nobody said them.
-    """
-    found = list(outputs)
-    if len(found) < 2 or not (data.classes or data.targets is not None):
-        return found
-    answers = model.run(next(iter(data.take(1).samples())))
-    fitting = [name for name, answer in zip(outputs, answers, strict=False) if data.wanted(answer.size) is not None]
-    if not data.classes and len(fitting) == 1:
-        return [*fitting, *(other for other in found if other != fitting[0])]
-    for name, answer in zip(outputs, answers, strict=False):
-        width = answer.shape[-1] if answer.ndim == 2 and answer.dtype.kind == "f" and says_scores(graph, name) else 0
-        is_of_two = width == 1 and two_classes(data.classes, names) is not None
-        is_row = width > 1 and (names is None or len(names) == width) and data.truth(names, width) is not None
-        if is_of_two or is_row:
-            return [name, *(other for other in found if other != name)]
-    return found

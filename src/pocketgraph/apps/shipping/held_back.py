@@ -45,13 +45,28 @@ def held_back_last(
         return given
     if not classes or any(set("\t\n\r") & set(file) for file in files):
         return given
+    nearest = {name: _as_seen_from(folder, name) for name in {os.path.dirname(file) for file in files}}
     sides: tuple[list[str], list[str]] = [], []
     for file, name in zip(files, classes, strict=True):
         is_held = category_of(file, HELD_BACK, HELD_BACK) != "training"
-        sides[is_held].append(f"{os.path.relpath(file, folder)}\t{name}\n")
+        place, base = os.path.split(file)
+        sides[is_held].append(f"{os.path.join(nearest[place], base)}\t{name}\n")
     taught, held = sides[0][:most_taught], sides[1][:most_held]
     if not taught or len(held) < fewest:
         return given
     path = os.path.join(folder, SAMPLES)
-    write_atomically(path, "".join((*taught, *held)).encode("utf-8", "surrogateescape"))
+    try:
+        listed = "".join((*taught, *held)).encode()
+    except UnicodeEncodeError:  # names that are no text, which no list holds
+        return given
+    write_atomically(path, listed)
     return path, len(taught)
+
+
+def _as_seen_from(folder: str, place: str) -> str:
+    """The path of a place from a folder, whatever links lead to either; the whole path where it is on another drive."""
+    real = os.path.realpath(place)
+    try:
+        return os.path.relpath(real, os.path.realpath(folder))
+    except ValueError:
+        return real

@@ -21,7 +21,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
-from pocketgraph.runtime.random_answers import taken_out_note
+from pocketgraph.runtime.random_answers import without_dropout_left_on
 
 PLACES = 1024  # from which one picture says as much as many
 
@@ -56,8 +56,7 @@ def prepared(
     if not inputs:
         graph = _behind_decoders(graph, outputs, how, notify)
     graph, outputs = _before_selection(graph, outputs, notify)
-    if taken_out := taken_out_note(graph, outputs):
-        notify(taken_out)
+    graph = without_dropout_left_on(graph, outputs, notify)
     return _for_one_sample(with_sizes(graph, outputs, shapes), outputs, notify), outputs, how
 
 

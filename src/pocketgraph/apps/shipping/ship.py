@@ -25,7 +25,6 @@ from pocketgraph.apps.shipping.answer_judging import (
     likely_numbers,
     takes_labels,
     unseen,
-    with_labelled_first,
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
@@ -41,9 +40,9 @@ from pocketgraph.apps.shipping.shipment import (
     MODEL,
     SHIPPED_FORMS,
     STATE,
-    TARGETS,
     Shipment,
     Tried,
+    check_call,
     frozen_beside,
     holds_fewer_bits,
     size_cause,
@@ -67,6 +66,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.class_names import class_names_of_model, judge_samples, write_labels
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
+from pocketgraph.quantization.evaluation.labelled_output import with_labelled_first
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.float_program import with_feeds
@@ -139,7 +139,7 @@ def ship(
         PocketgraphError: the model is damaged, or not even the float file can be made.
     """
     place, source = path_of(folder, "a folder"), path_of(model)
-    _check(place, target, max_accuracy_drop)
+    check_call(place, target, max_accuracy_drop, data, labels)
     reading = {
         "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
         "input_height": input_height, "sample_rate": sample_rate,
@@ -166,7 +166,7 @@ def ship(
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
     work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
     work.app_names = names_told(labels, source, whole, work.numbers, notify_once)
-    if labels is None and not work.app_names:  # they may be in a file beside the model
+    if labels is None and not work.app_names and work.outputs[0] not in work.numbers:  # in a file beside the model
         work.app_names = work.names = class_names_of_model(source, found, work.outputs[0], signature, notify_once)
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     work.boxes, work.key = partial(found_boxes, whole, work.app_names), work.key + repr(work.app_names)
@@ -181,15 +181,6 @@ def ship(
         work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
     with made_folder(place):
         return earlier(place, work.key) or work.run(graph)
-
-
-def _check(folder: str, target: str, most: float | None) -> None:
-    if most is not None and not most >= 0:
-        raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {most:g}")
-    if target not in TARGETS:
-        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"'{folder}' is a file, not a folder for what ships")
 
 
 class _Work:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import PocketgraphError, quoted
+from pocketgraph.datasets.file_lists import check_is_there
+from pocketgraph.errors import PocketgraphError, UsageError, option, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.op_traits import ops_with
@@ -118,6 +119,29 @@ class Shipment:
         if self.is_proved:
             return f"Ship {model}: {last.words}, within the budget of {self.budget}.{why}"
         return f"Try {model} on data of your own before you ship it: {last.words}.{why}"
+
+
+def check_call(folder: str, target: str, most: float | None, *paths: object) -> None:
+    """Refuses what a call of ``ship`` has wrong, before its model is read.
+
+    Args:
+        folder: where everything is to go.
+        target: where the model goes.
+        most: what may be lost, in percentage points.
+        paths: of the data and of the labels, where they are paths.
+
+    Raises:
+        UsageError: a value cannot be.
+        FormatError: there are no such data or labels.
+    """
+    if most is not None and not most >= 0:
+        raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {most:g}")
+    if target not in TARGETS:
+        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"'{folder}' is a file, not a folder for what ships")
+    for path, what in zip(paths, ("the data", "the labels"), strict=True):
+        check_is_there(path, what)
 
 
 def frozen_beside(path: str | None) -> str:

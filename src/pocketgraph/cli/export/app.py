@@ -9,6 +9,7 @@ import click
 from pocketgraph.cli.shared.data_options import data_options, export_options, fixed_shape_option, say
 from pocketgraph.cli.shared.listing_command import ListingCommand
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import UsageError, quoted
 from pocketgraph.pages.quantities import counted
 
 
@@ -47,8 +48,12 @@ def command(kind: str, model: str, out: str, **how: Any) -> None:
       pocketgraph app pi model.tflite -o flowers_pi/
     """
     from pocketgraph.apps.projects import make_project
+    from pocketgraph.apps.projects.kinds import KINDS
     from pocketgraph.cli.shared.progress import progress_bar
 
+    if model in KINDS and kind not in KINDS:
+        typed = f"pocketgraph app {model} {quoted(kind)} -o {quoted(out)}"
+        raise UsageError(f"the kind, '{model}', comes before the model", hint=typed)
     with progress_bar() as tell:
         made = make_project(kind, model, out, progress=tell, notify=say, **export_options(how))
     for note in made.notes:

@@ -44,7 +44,8 @@ def command(
 
     Where the data tell the classes: the share of right answers, first and among five, with the interval that the true
     share lies in with 95 % confidence; where they tell numbers: the mean error. For all but the first model: how far
-    its answers are from those of the first. Models are judged by their first output; --outputs chooses another.
+    its answers are from those of the first. Models are judged by their first output, or where the first model has
+    several by the one that the data are of; --outputs chooses another.
 
     \b
       pocketgraph evaluate frozen.pb small.tflite --data=photos/ --labels=labels.txt --skip=100

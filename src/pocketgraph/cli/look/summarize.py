@@ -204,7 +204,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
         return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]
     if is_litert:
-        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
+        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph view {model}"]
     repaired = repaired_for_use(facts, chosen)
     if repaired is not None:
         ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"

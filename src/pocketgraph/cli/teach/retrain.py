@@ -27,6 +27,8 @@ IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval", "in
 """Flags of the original's gradient descent and what that writes; the layer is solved to convergence here."""
 DOWNLOADED = "frozen_graph.pb", "quantized_graph.pb"
 """What the files of MobileNets are called that the original downloaded."""
+BASE = "http://download.tensorflow.org/models/mobilenet_v1_1.0_224_frozen.tgz"
+"""What the original downloaded where nobody named a model."""
 DISTORTIONS = ("mirror", "random_crop", "random_scale", "random_brightness", "phone")
 NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
@@ -205,7 +207,9 @@ def _checked_folder(base: str | None, folder: str | None) -> str:
     from pocketgraph.apps.retraining.table_features import is_table
 
     if not base and not (folder and is_table(folder)):
-        raise UsageError("no base model is given", hint="give a trained graph behind retrain")
+        raise UsageError(
+            "no base model is given", hint=f"give a trained graph behind retrain, such as the .pb in {BASE}"
+        )
     if base and not os.path.exists(base):
         raise UsageError(f"there is no model '{base}'", hint=_by_hand(base))
     if not folder:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pocketgraph.graph import Node
 from pocketgraph.kernels.op_table import OpTable
 
-Converter: TypeAlias = Callable[[Any, Any], Any]
-"""Called with an Emit (see onnx_emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and
+if TYPE_CHECKING:
+    from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+
+Converter: TypeAlias = Callable[["OnnxEmit", Node], Any]
+"""Called with an emitter and a node: reads the node's operands from ``emit``, adds operators, and
 gives back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported``
 for what ONNX cannot say."""
 

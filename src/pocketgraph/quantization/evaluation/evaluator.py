@@ -9,6 +9,7 @@ from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels, two_classes
 from pocketgraph.datasets.evaluation_dataset import Dataset
+from pocketgraph.datasets.file_lists import check_is_there
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -20,6 +21,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.class_names import own_names_of
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.labelled_output import judge_by_labelled
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, judge_models, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import (
     GraphModel,
@@ -64,14 +66,16 @@ def evaluate(
     progress: Progress | None = None,
     notify: Notify | None = None,
 ) -> Evaluation:
-    """Judges models by their first output on the same samples.
+    """Judges models on the same samples by their first output, or where the first model has several by the one that
+    the samples' classes or numbers are of.
 
     Where the samples tell classes: the share of right answers; where they tell numbers: the mean error. For all but the
     first model: how far its answers are from those of the first.
 
     Args:
         models: graphs, paths (of graphs, of directories, of LiteRT files), and what ``pocketgraph.quantize`` gave.
-        samples, labels, outputs, inputs, feeds, signature, shapes, threads, progress, notify: as for
+        outputs: of graphs; models are judged by the first.
+        samples, labels, inputs, feeds, signature, shapes, threads, progress, notify: as for
             ``pocketgraph.quantize``.
         limit: judge on the first so many samples only.
         skip: leave out the first so many, such as those calibrated with.
@@ -129,6 +133,8 @@ def evaluate_with_reading(
     given = _listed(models)
     if not given:
         raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
+    check_is_there(samples)
+    known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
     litert = {
         at: LiteRTModel(model, threads, outputs)
         for at, model in enumerate(given)
@@ -171,7 +177,8 @@ def evaluate_with_reading(
         taken = _with_rate(taken, graphs, files)
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
     data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
-    known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    if is_labelled and not outputs:
+        judge_by_labelled(opened, judged[0], data, known, reading.notify)
     if known is None and is_labelled:
         known = _own_names(given[0], opened[0], data, signature, reading.notify)
     pair = two_classes(data.classes, known) if is_labelled else None  # of all samples: a few may be of one class
@@ -180,7 +187,9 @@ def evaluate_with_reading(
     data = data.take(limit) if limit else data
     reading.mention(data)
     found = judge_models(judged, data, known, progress or silent, pair)
-    found.notes += dict.fromkeys(filter(None, (random_note(model.graph, model.outputs) for model in graphs)))
+    found.notes += dict.fromkeys(
+        filter(None, (random_note(model.graph, model.outputs, model.values) for model in graphs))
+    )
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found

@@ -21,7 +21,7 @@ VARIED = 0.8  # of the samples have one class at most, where answers that are al
 POOR = "If so, the model itself is poor on these samples, before any bits are saved: train it longer, or ship another"
 SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
 REORDERED = 0.9  # of the samples right if the labels had another order, from which that is what is wrong
-EACH_CLASS = 3  # samples of a class in the mean, from which an order of the classes is no accident
+EACH_CLASS = 3  # samples of a class in the mean, from which an order of the classes, or of those moved, is no accident
 MOST_NAMED = 10  # classes whose places an order is told of
 
 
@@ -106,12 +106,14 @@ class AnswerCounts:
         meant: dict[int, int] = {}
         for (given, label), _ in reversed(self.pairs.most_common()):
             meant[given] = label
-        count = self.given.total()
-        right = sum(self.pairs[pair] for pair in meant.items())
-        is_order = len(meant) > 1 and sorted(meant) == sorted(meant.values())
         moved = [place for place in sorted(meant) if meant[place] != place]
-        if not (is_order and moved and right >= REORDERED * count and count >= EACH_CLASS * len(meant)):
+        if not moved or sorted(meant) != sorted(meant.values()):
             return ""
+        for places in (moved, list(meant)):  # two rare classes that are mixed up once are no other order
+            count = sum(self.given[place] for place in places)
+            right = sum(self.pairs[place, meant[place]] for place in places)
+            if right < REORDERED * count or count < EACH_CLASS * len(places):
+                return ""
         listed = ", ".join(
             f"{place} is of {self.names.get(meant[place], meant[place])}" for place in moved[:MOST_NAMED]
         )

@@ -188,6 +188,10 @@ class GraphModel:
             for item, dims in zip(self.inputs, shapes, strict=True)
         )
 
+    def judge_by(self, place: int) -> None:
+        """Gives the output at this place first from now on."""
+        self.outputs.insert(0, self.outputs.pop(place))
+
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample."""
         return self._session.run(self.outputs, self._feeds(sample))
@@ -268,6 +272,16 @@ class LiteRTModel:
         """Gives the outputs of these names first from now on."""
         self._wanted = list(wanted)
         self._order = self.order(wanted)
+
+    def judge_by(self, place: int) -> None:
+        """Gives the output at this place first from now on."""
+        self._order.insert(0, self._order.pop(place))
+        self._wanted = self.outputs
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of what it gives, in that order."""
+        return [self._interpreter.outputs[place].name for place in self._order]
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample; codes are made and read here where the file wants them.

@@ -399,4 +399,4 @@ def _notes(graph: Graph, wanted: Sequence[str], feeds: Feeds) -> list[str]:
     found = [f"'{name}' depends on no input in either model" for name in wanted if feeds and not read[name]]
     unread = [label for label in feeds if not any(label in labels for labels in read.values())]
     found += [f"no output depends on the feed '{label}'" for label in unread]
-    return [*found, *filter(None, [random_note(graph, wanted)])]
+    return [*found, *filter(None, [random_note(graph, wanted, feeds)])]

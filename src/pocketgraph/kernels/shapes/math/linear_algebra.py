@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.algebra import broadcast, dims_of, merge_dim
+from pocketgraph.kernels.shapes.algebra import at_least, broadcast, dims_of, merge_dim
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
@@ -22,7 +22,8 @@ shape_rule("LogMatrixDeterminant")(lambda call: [Shape(dims_of(square_matrix(cal
 
 @shape_rule("MatrixSolve", "MatrixTriangularSolve")
 def solve(call: ShapeCall) -> Shape:
-    matrix, right = call.dims(0, 2), call.dims(1, 2)
+    both = [at_least(call.shape(index), 2) for index in (0, 1)]  # before one of unknown rank ends the rule
+    matrix, right = map(dims_of, both)
     batch = broadcast(Shape(matrix[:-2]), Shape(right[:-2]))
     return Shape((*dims_of(batch), merge_dim(matrix[-1], right[-2]), right[-1]))
 

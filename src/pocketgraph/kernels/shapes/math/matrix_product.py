@@ -30,7 +30,8 @@ def multiplied(left: Sequence[Dim], right: Sequence[Dim], flip_left: bool, flip_
 
 @shape_rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_matmul(call: ShapeCall) -> Shape:
-    left, right = call.dims(0, 2), call.dims(1, 2)
+    both = [at_least(call.shape(index), 2) for index in (0, 1)]  # before one of unknown rank ends the rule
+    left, right = map(dims_of, both)
     before = Shape(left[:-2]), Shape(right[:-2])
     batch = merge(*before) if call.node.op == "BatchMatMul" else broadcast(*before)
     flips = bool(call.attr("adj_x")), bool(call.attr("adj_y"))
