@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.recycled_arrays import aligned
@@ -95,6 +96,29 @@ def test_arrays_of_any_layout_are_taken(tmp_path: pathlib.Path, layout: str) -> 
                 room = np.repeat(source, 2, axis=1)[:, ::2]
             run(session, room)
         assert isinstance(runner_of(session), InPlaceRunner)
+
+
+@known
+def test_what_fails_is_told_as_before_and_the_next_run_is_right(tmp_path: pathlib.Path) -> None:
+    net = parse(f"""
+        x = Placeholder(dtype=float, shape=[{ROWS},{COLUMNS}])
+        at = Placeholder(dtype=int32, shape=[{ROWS}])
+        a = Placeholder(dtype=int32, shape=[{ROWS},{COLUMNS}])
+        by = Placeholder(dtype=int32, shape=[{COLUMNS}])
+        axis = Const(int32 0)
+        grown = Exp(x, T=float)
+        y = GatherV2(grown, at, axis, Tparams=float, Tindices=int32, Taxis=int32, batch_dims=0)
+        parts = FloorDiv(a, by, T=int32)
+    """)
+    feeds = {"x": drawn(0), "a": np.arange(ROWS * COLUMNS, dtype=np.int32).reshape(ROWS, COLUMNS)}
+    feeds |= {"at": np.arange(ROWS, dtype=np.int32), "by": np.ones(COLUMNS, np.int32)}
+    with Session(net, cache_dir=tmp_path, threads=1) as session:
+        for _ in range(UPGRADED_AFTER + 2):
+            session.run(["y", "parts"], feeds)
+        assert isinstance(runner_of(session), InPlaceRunner)
+        with pytest.raises(RunError, match="Integer division by zero"):
+            session.run(["y", "parts"], {**feeds, "by": feeds["by"] * 0})
+        np.testing.assert_array_equal(session.run(["y", "parts"], feeds)[1], feeds["a"])
 
 
 @pytest.mark.parametrize("without", ["lent_arrays", "recycled_arrays"])

@@ -84,9 +84,16 @@ def test_parameters_without_a_distribution_give_what_tensorflow_gives_and_never_
     np.testing.assert_array_equal(drawn, [[0, np.nan, np.nan, 0]])  # nor for NaN here
 
 
-def test_poisson_numbers_that_a_type_cannot_hold_are_refused() -> None:
-    with pytest.raises(RunError, match="mean 1e\\+12 are beyond what int32 holds"):
-        evaluate(Node("y", "StatelessRandomPoisson", (), {"dtype": INT32}), [np.array([2]), SEED, np.float32(1e12)])
+@pytest.mark.parametrize("mean", [1e12, 2**31 + 5 * 2**15.5])  # of the second, one in 3,000,000 is held
+def test_poisson_numbers_that_a_type_cannot_hold_are_refused(mean: float) -> None:
+    with pytest.raises(RunError, match=r"Poisson numbers of mean .* are beyond what int32 holds"):
+        evaluate(Node("y", "StatelessRandomPoisson", (), {"dtype": INT32}), [np.array([20]), SEED, np.float64(mean)])
+
+
+def test_poisson_numbers_whose_factorials_no_double_holds() -> None:
+    attrs = {"dtype": DType.named("double")}
+    (drawn,) = evaluate(Node("y", "StatelessRandomPoisson", (), attrs), [np.array([300]), SEED, np.float64(1e307)])
+    np.testing.assert_allclose(drawn, 1e307)
 
 
 def test_a_shape_that_does_not_end_with_that_of_the_parameters_is_refused() -> None:

@@ -23,8 +23,9 @@ from pocketgraph.kernels.philox import RESERVED, Philox
 FEW = 10  # the mean from which on Poisson and binomial numbers are drawn by transformed rejection
 RESERVED_SUMS = 42
 """Blocks that are kept for a binomial number that is drawn as a sum."""
-DEVIATIONS = 100
-"""Standard deviations below a Poisson number's mean that are never reached."""
+DEVIATIONS = 4
+"""Standard deviations below a Poisson number's mean that one in 30,000 reaches: TensorFlow draws until one does."""
+LARGEST_FACTORIAL = 2.5e305  # whose logarithm is no infinity
 STIRLING = np.log(np.array([math.factorial(k) for k in range(10)], np.float64))
 STIRLING -= (np.arange(10) + 0.5) * np.log(np.arange(1, 11)) - np.arange(1, 11) + 0.5 * math.log(2 * math.pi)
 
@@ -129,7 +130,7 @@ def poisson(generator: Philox, rate: Array, dtype: DType) -> Array:
     """A Poisson number for each mean ``rate`` (n,), none larger than ``dtype`` holds; NaN where the mean is NaN.
 
     Raises:
-        RunError: all numbers of a mean are larger.
+        RunError: hardly any numbers of a mean are as small as that.
     """
     rate = _doubled(rate)
     kind = dtype.numpy
@@ -156,7 +157,7 @@ def poisson(generator: Philox, rate: Array, dtype: DType) -> Array:
         taken = (shifted >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
         slow = np.flatnonzero(~taken & (k >= 0) & ~((shifted < 0.013) & (v > shifted)))
         area = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (shifted * shifted) + b))
-        factorials = np.array([math.lgamma(n + 1) for n in k[slow].tolist()])
+        factorials = np.array([math.lgamma(min(n + 1, LARGEST_FACTORIAL)) for n in k[slow].tolist()])
         taken[slow] = area[slow] <= -mean[slow] + k[slow] * np.log(mean[slow]) - factorials
         taken &= k <= most
         result[left[taken]] = k[taken]

@@ -10,9 +10,10 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays
 from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.c_library import RefusedError
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.running.runner import Runner, close_at_exit, refusals
+from pocketgraph.litert.running.runner import PlainRunner, Runner, close_at_exit, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -36,15 +37,20 @@ class InPlaceRunner(Runner):
                 self._model = InPlaceModel(model, threads, None, outputs, LEAST)
         except native_model.UNKNOWN as error:
             raise RunError(f"LiteRT's library is another one than is known: {error}") from error
+        self._opened_with = model, threads, [shape for shape, _ in outputs]
         self._outputs, self._recycled = outputs, RecycledArrays()
         close_at_exit(self)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         take = self._recycled.take
         results = [take(n, shape, dtype, is_aligned=True) for n, (shape, dtype) in enumerate(self._outputs)]
-        self._model.run_into(
-            [array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs], results
-        )
+        given = [array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs]
+        try:
+            self._model.run_into(given, results)
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, RefusedError):
+                raise
+            return PlainRunner(*self._opened_with).run(given)  # whose error says what failed
         return results
 
     def close(self) -> None:
