@@ -39,7 +39,7 @@ def test_import_loads_few_modules() -> None:
     assert int(python(COUNT)) < 100
 
 
-@pytest.mark.parametrize("typed", [(), ("app",), ("ship",), ("quantize",), ("fit",)])
+@pytest.mark.parametrize("typed", [(), ("app",), ("ship",), ("quantize",), ("fit",), ("export",)])
 def test_help_loads_nothing_heavy(typed: tuple[str, ...]) -> None:
     assert python(HELP, *typed).rstrip().endswith("heavy: []")
 

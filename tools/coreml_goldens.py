@@ -33,7 +33,7 @@ def verdict(case: Case) -> tuple[str, str, str]:
 
 def compared(case: Case) -> tuple[str, str]:
     """Exports, evaluates and compares one graph."""
-    from pocketgraph.exporting.coreml.coreml_exporter import write
+    from pocketgraph.exporting.coreml import write
     from pocketgraph.exporting.opening import opened
 
     graph, feeds, wanted = golden_arrays(case)

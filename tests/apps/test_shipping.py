@@ -171,9 +171,25 @@ def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
 def test_a_model_is_known_by_a_name_that_is_not_utf8(tmp_path: pathlib.Path) -> None:
     model = tmp_path / os.fsdecode(b"mod\xe8le.pb")
     model.write_bytes(b"1")
-    before = key_of(str(model), str(model))
+    before = key_of([model], str(model))
     model.write_bytes(b"22")
-    assert key_of(str(model), str(model)) != before
+    assert key_of([model], str(model)) != before
+
+
+def test_other_samples_or_labels_in_the_same_place_are_another_call(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "model.pb")
+    data, labels = tmp_path / "data", tmp_path / "labels.txt"
+    (tmp_path / "far").mkdir()
+    data.mkdir()
+    (data / "cat").symlink_to(tmp_path / "far")
+    (data / "gone.png").symlink_to(tmp_path / "nowhere")
+    labels.write_text("cat\n")
+    keys = [key_of([tmp_path / "model.pb", data, labels, None], "")]
+    for path in (tmp_path / "far" / "photo.png", labels, data / "more.png"):
+        path.write_bytes(b"something else")
+        keys.append(key_of([tmp_path / "model.pb", data, labels, None], ""))
+    assert len({*keys}) == len(keys)
+    assert keys[-1] == key_of([tmp_path / "model.pb", data, labels, None], "")
 
 
 def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:

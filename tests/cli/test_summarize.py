@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import call
+from pocketgraph.exporting import export
 from pocketgraph.formats import load, save
 from pocketgraph.graph import Signature
 from pocketgraph.graph.text_format import parse
@@ -284,5 +285,18 @@ def test_what_an_iterator_gives_in_several_pieces_gets_a_placeholder_each(
     commands = proposed("frozen.pb", capsys)
     assert commands[0][0] == "freeze_graph"
     assert "--inputs=next,next_1" in commands[1]
+    for command in commands:
+        assert call(*command) == 0, command
+
+
+@pytest.mark.parametrize("ending", ["tflite", "onnx"])
+def test_of_a_finished_file_a_time_and_a_picture_are_proposed(
+    ending: str, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not ``identify``, which proposes ``summarize``."""
+    monkeypatch.chdir(tmp_path)
+    export(parse("x = Placeholder(dtype=float, shape=[2, 3])\ny = Neg(x, T=float)"), f"net.{ending}")
+    commands = proposed(f"net.{ending}", capsys)
+    assert [command[0] for command in commands] == ["benchmark_model", "view"]
     for command in commands:
         assert call(*command) == 0, command

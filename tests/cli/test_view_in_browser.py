@@ -44,6 +44,15 @@ OPEN_ALL = """() => {
   for (const scope of graph.scopes) if (!pocketgraph.state.opened.has(scope.number)) pocketgraph.toggle(scope.number);
 }"""
 DRAWN = "pocketgraph.state.scene.boxes.filter((box) => box.kind === 0).length"
+CUT = """["search", "color"].filter((name) => {
+  const field = document.getElementById(name), style = getComputedStyle(field);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const arrow = field.tagName === "SELECT" ? 16 : 0;
+  const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - arrow;
+  return pen.measureText(field.placeholder ?? field.selectedOptions[0].text).width > room;
+})"""
+"""The fields whose words do not fit into them."""
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
@@ -197,6 +206,10 @@ def test_a_chain_of_rules_step_by_step(tmp_path: pathlib.Path, opened: Any) -> N
     steps = page.evaluate("[...document.querySelectorAll('#steps option')].map((option) => option.textContent)")
     assert steps == ["the whole chain of 3 rules", "1 remove_nodes(op=Identity)", "2 strip_unused_nodes"]
     assert "changed nothing: remove_device" in page.inner_text("#panel")
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate(FITS)
+    assert page.evaluate(CUT) == [], "on a small phone"
+    page.set_viewport_size({"width": 1000, "height": 800})
     page.click("#panel >> text=a/two/s")
     assert "strip_unused_nodes" in page.inner_text("#panel p.change"), "the rule that did it"
     page.select_option("#steps", "1")

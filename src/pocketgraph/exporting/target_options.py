@@ -6,6 +6,7 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from pocketgraph import errors
@@ -37,13 +38,13 @@ class Option(NamedTuple):
 def options_of(target: Target) -> dict[str, Option]:
     """The options of a target by name, in the order of its exporter's signature."""
     write = target.function
-    hints = typing.get_type_hints(write)
+    keywords = {n: p for n, p in inspect.signature(write).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    told: Any = SimpleNamespace(__annotations__={name: found.annotation for name, found in keywords.items()})
+    hints = typing.get_type_hints(told, write.__globals__)  # of the options alone: those of the model load much
     documented = (inspect.getdoc(write) or "").partition("Args:\n")[2].partition("\n\n")[0]
     texts = meanings(textwrap.dedent(documented).splitlines())
     found = {}
-    for name, parameter in inspect.signature(write).parameters.items():
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            continue
+    for name, parameter in keywords.items():
         members = [hints[name], *typing.get_args(hints[name])]
         choices = next((typing.get_args(m) for m in members if typing.get_origin(m) is typing.Literal), ())
         kind = type(choices[0]) if choices else next(m for m in members if m in (bool, int, float, str))

@@ -71,22 +71,22 @@ TARGETS = {
     target.name: target
     for target in (
         Target(
-            "tflite", (".tflite",), "pocketgraph.exporting.tflite.tflite_exporter",
+            "tflite", (".tflite",), "pocketgraph.exporting.tflite",
             "a LiteRT (TensorFlow Lite) file for Android, iOS, Raspberry Pi, Linux and MediaPipe",
             has_variables=True,
         ),
         Target(
-            "c", (), "pocketgraph.exporting.c.c_exporter",
+            "c", (), "pocketgraph.exporting.c",
             "a folder with a library in C99 of only what the graph needs, for microcontrollers and everything else",
             is_folder=True,
         ),
         Target(
-            "onnx", (".onnx",), "pocketgraph.exporting.onnx.onnx_exporter",
+            "onnx", (".onnx",), "pocketgraph.exporting.onnx",
             "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
             needs=("onnx",), extra="onnx", draws_numbers=True, takes_texts=True,
         ),
         Target(
-            "coreml", (".mlpackage",), "pocketgraph.exporting.coreml.coreml_exporter",
+            "coreml", (".mlpackage",), "pocketgraph.exporting.coreml",
             "a Core ML package for iOS 15 and macOS 12 or later, with a script beside it that checks it on a Mac",
             needs=("coremltools",), extra="coreml", is_folder=True,
         ),

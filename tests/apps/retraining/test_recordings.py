@@ -81,7 +81,11 @@ def test_a_classifier_of_tones(tones: pathlib.Path, tmp_path: pathlib.Path, caps
 def test_the_same_tones_give_the_same_graph_and_distorted_ones_another(tones: pathlib.Path) -> None:
     made = [retrain(base(), tones, distortions=how).head.weights for how in (Distortions(), Distortions(flip=True))]
     np.testing.assert_array_equal(*made)  # a recording is not mirrored
-    other = retrain(base(), tones, distortions=Distortions(phone=True), copies=2)
+    stages: set[str] = set()
+    other = retrain(
+        base(), tones, distortions=Distortions(phone=True), copies=2, progress=lambda stage, *_: stages.add(stage)
+    )
+    assert stages == {"examples", "variants"}  # and no photos
     assert not np.array_equal(other.head.weights, made[0])
     assert other.accuracy["cross_validation"] > 0.9
 

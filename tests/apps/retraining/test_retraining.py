@@ -449,3 +449,11 @@ def test_ship_tells_that_photos_which_judge_a_retrained_model_may_have_taught_it
     save(retrain(base(), photos).graph, tmp_path / "net.pb")
     told = ship(tmp_path / "net.pb", tmp_path / "out", photos).unknown
     assert any("samples that judge it taught it" in line for line in told)
+
+
+def test_without_a_base_one_is_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    assert call("retrain", f"--image_dir={tmp_path}") == 2
+    assert (
+        "no base model is given; give a trained graph behind retrain, such as the .pb in http"
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,4 @@
-"""What an earlier call of ``ship`` made, found again by the model's content, the data's place and the options."""
+"""What an earlier call of ``ship`` made, found again by the files of the model, data and labels, and the options."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
+from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.version import VERSION
@@ -54,22 +55,23 @@ def keep(shipment: Shipment, key: str) -> None:
     write_atomically(os.path.join(shipment.folder, STATE), json.dumps(kept, indent=1).encode())
 
 
-def key_of(source: str, asked: str) -> str:
-    """What a call is known by: the model's content, the data's place, the options and this version.
+def key_of(paths: Iterable[str | os.PathLike[str] | None], asked: str) -> str:
+    """What a call is known by: the files of the model, the data and the labels, the options and this version.
+
+    Args:
+        paths: of files, folders or a checkpoint; None of what is not given.
+        asked: the options.
 
     Raises:
-        PocketgraphError: the model cannot be read.
+        PocketgraphError: a file cannot be read.
     """
     digest = hashlib.sha256(os.fsencode(f"{VERSION} {asked}"))
-    names = (
-        [source] if os.path.exists(source) else sorted(glob.glob(f"{glob.escape(source)}.*"))
-    )  # a checkpoint's files
-    if os.path.isdir(source):
-        names = sorted(os.path.join(at, name) for at, _, found in os.walk(source) for name in found)
-    for name in names:
-        try:
-            known = os.stat(name)
-        except OSError as error:
-            raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
-        digest.update(os.fsencode(f"{name} {known.st_size} {known.st_mtime_ns}"))
+    for path in (os.fspath(path) for path in paths if path is not None):
+        names = [path] if os.path.exists(path) else sorted(glob.glob(f"{glob.escape(path)}.*"))  # a checkpoint's files
+        for name in files_in(path) if os.path.isdir(path) else names:
+            try:
+                known = os.stat(name) if os.path.exists(name) else os.lstat(name)
+            except OSError as error:
+                raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
+            digest.update(os.fsencode(f"{name} {known.st_size} {known.st_mtime_ns}"))
     return digest.hexdigest()

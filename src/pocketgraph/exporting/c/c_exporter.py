@@ -34,32 +34,17 @@ TOLERANCES = {"float32": 1e-4, "static": 0.05}
 """The largest difference of floats from the reference engine, as a share of the peak; the mean one of eight bits."""
 
 
-def write(
+def written_file(
     model: ExportModel,
     path: str,
     *,
-    mode: Literal["float32", "static"] = "float32",
-    io: Literal["float", "int8"] = "float",
-    weights: Place = "auto",
-    prefix: str = "model",
-    backend: Backend = "plain",
+    mode: Literal["float32", "static"],
+    io: Literal["float", "int8"],
+    weights: Place,
+    prefix: str,
+    backend: Backend,
 ) -> Written:
-    """Writes the library's folder.
-
-    Args:
-        model: the model.
-        path: where the folder goes.
-        mode: float32; static: eight-bit weights and tensors, calibrated with the samples.
-        io: what goes in and out of a static library.
-        weights: array: in a C file; file: mapped when the program starts; auto: a file from 4 MB on.
-        backend: plain: kernels of our own; xnnpack: XNNPACK's operators, which the library is linked with.
-        prefix: what the library and its functions are called, a name that C takes.
-
-    Raises:
-        LackingError: there are no kernels for some nodes; all are listed.
-        UsageError: C does not take the name, the model is a LiteRT file, sizes are open, labels do not fit, or eight
-            bits have no samples.
-    """
+    """Writes it; see ``write`` of this package."""
     checked_name(prefix)
     if mode != "static" and io != "float":
         raise UsageError(f"{option('io')} is for {option('mode')}=static")

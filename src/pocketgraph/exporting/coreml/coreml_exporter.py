@@ -78,22 +78,8 @@ class _NamedPort:
         return np.asarray((array.astype(np.float32) * std + mean).transpose(0, 3, 1, 2))
 
 
-def write(
-    model: ExportModel, path: str, *, precision: Literal["float32", "float16"] = "float32", image: bool = True
-) -> Written:
-    """Writes the package, and a script beside it that checks it on a Mac.
-
-    Args:
-        model: the model; the package has one entry point, the first one.
-        path: where the package goes.
-        precision: what it computes with; the Neural Engine takes float16 alone.
-        image: whether a picture goes in as an image, where it is said how pictures are normalized.
-
-    Raises:
-        LackingError: Core ML has no operators for some nodes; all are listed.
-        UsageError: the path does not end in .mlpackage, sizes are open, a type is none of Core ML's, or labels do not
-            fit.
-    """
+def written_file(model: ExportModel, path: str, *, precision: Literal["float32", "float16"], image: bool) -> Written:
+    """Writes it; see ``write`` of this package."""
     if not path.endswith(SUFFIX):
         name = os.path.basename(path)
         raise UsageError(f"a Core ML package has a name that ends in {SUFFIX}, not '{name}'", hint=f"-o {name}{SUFFIX}")

@@ -25,25 +25,11 @@ BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
 
 
-def write(
-    model: ExportModel, path: str, *, opset: int = OPSET, fixed: bool = False, external_data: bool = False
-) -> Written:
-    """Writes the file.
-
-    Args:
-        model: the model; ONNX has one entry point a file, the first one.
-        path: where the file goes.
-        opset: the version of ONNX's operators, from 13 to 23.
-        fixed: whether sizes that the graph leaves open are fixed; they are also where ONNX has operators for nothing
-            else, which is noted.
-        external_data: whether constants go into a file beside it, ``….onnx.data``; those over 2 GB always do.
-
-    Raises:
-        LackingError: ONNX has no operators for some nodes; all are listed.
-        UsageError: there is no such opset.
-    """
+def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: bool, external_data: bool) -> Written:
+    """Writes it; see ``write`` of this package."""
     from pocketgraph.version import VERSION
 
+    opset = OPSET if opset is None else opset
     entry = model.main
     notes = []
     try:

@@ -38,34 +38,18 @@ MANY = 1 << 12
 """Bytes of a constant from which it is looked for in other subgraphs."""
 
 
-def write(
+def written_file(
     model: ExportModel,
     path: str,
     *,
-    mode: Mode = "float32",
-    io: Literal["float", "int8", "int16", "uint8"] = "float",
-    activations: Literal["int8", "int16"] = "int8",
-    fixed: bool = False,
-    with_metadata: bool = True,
-    custom_ops: bool = False,
+    mode: Mode,
+    io: Literal["float", "int8", "int16", "uint8"],
+    activations: Literal["int8", "int16"],
+    fixed: bool,
+    with_metadata: bool,
+    custom_ops: bool,
 ) -> Written:
-    """Writes the file.
-
-    Args:
-        model: the model.
-        path: where the file goes.
-        mode: float32; float16 weights, expanded when the file is loaded; dynamic: eight-bit weights, LiteRT quantizes
-            tensors as they come; static: eight-bit weights and tensors, calibrated with the samples.
-        io: what goes in and out of a static file; uint8 as old task libraries and cameras have it.
-        activations: the codes of tensors in a static file.
-        fixed: whether sizes that the graph leaves open are fixed.
-        with_metadata: whether the file says what the task libraries read.
-        custom_ops: write what LiteRT has no builtin operator for as custom operators, which the app registers.
-
-    Raises:
-        LackingError: LiteRT has no operators for some nodes; all are listed.
-        UsageError: labels do not fit, eight bits have no samples, or a model that trains is not to be in floats.
-    """
+    """Writes it; see ``write`` of this package."""
     if model.variables and (mode not in ("float32", "float16") or custom_ops):
         raise UsageError(f"a model that trains is written in float32 or float16: {option('mode')}=float32")
     if mode != "static" and (io != "float" or activations != "int8"):

@@ -49,9 +49,7 @@ class NativeModel:
         self._wanted: list[_Mapped] = []
         self._library, environment = surroundings()
         self._outputs = outputs
-        if (
-            packed is not None and not packed.isprintable()
-        ):  # the options are lines of text, whose strings LiteRT takes as they are
+        if packed and not packed.isprintable():  # the options are lines of text, whose strings LiteRT takes as they are
             raise OSError(f"the path {packed!r} does not fit into a line")
         text = f"num_threads = {threads}\n" + (f'weight_cache_file_path = "{packed}"\n' if packed else "")
         library, stack = self._library, self._stack
