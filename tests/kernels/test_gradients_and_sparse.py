@@ -14,6 +14,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.shapes import rules
+from pocketgraph.kernels.shapes.algebra import UnknownRankError
 from pocketgraph.runtime import Session
 
 F, I, L = np.float32, np.int32, np.int64  # noqa: E741
@@ -168,7 +169,11 @@ def test_shape_rules_allow_what_tensorflow_gave(source: str, values: bool) -> No
         assert rule is not None, case.node.op
         known = tuple(i if values and i.dtype.kind in "iu" else None for i in case.inputs)
         for shapes in ([Shape(i.shape) for i in case.inputs], [Shape(None)] * len(case.inputs)):
-            found = rule(rules.ShapeCall(case.node, tuple(shapes), known))
+            try:
+                found = rule(rules.ShapeCall(case.node, tuple(shapes), known))
+            except UnknownRankError:
+                assert all(shape.dims is None for shape in shapes)
+                continue
             found = [found] if isinstance(found, Shape) else list(found)
             assert len(found) == len(case.expected), case.node.name
             for shape, expected in zip(found, case.expected, strict=True):
