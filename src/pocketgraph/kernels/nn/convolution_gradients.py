@@ -32,17 +32,23 @@ from pocketgraph.kernels.windows import (
 PATCH_ELEMENTS = 1 << 18
 """What is laid out at once for a matrix product: 1 MB of float32, half of a processor's second-level cache."""
 
-PLANE_ELEMENTS = 1 << 15
-"""The same where it is laid out by planes: 128 kB of float32."""
-
 ROW_ELEMENTS = 1 << 16
 """The same where it is laid out by rows: 256 kB of float32."""
+
+SMALL_PRODUCT = 10**6
+"""Multiplications up to which OpenBLAS reads matrices where they lie; for larger products it first copies both."""
+
+LEAST_SUMMED = 64
+"""Windows of a small product from which its sums are worth adding to those before."""
 
 LEAST_PLACES = 128
 """Windows of an image from which laying out by rows takes less than by windows."""
 
 FEW_CHANNELS = 4
 """Up to here planes are laid out where a row of the result has more places than that of a window has elements."""
+
+SHORT_ROW = 9
+"""Elements of a window's row up to which, of few channels, planes take less than rows, whose copies are short."""
 
 MANY_CHANNELS = 32
 """Channels from which summing up pixel by pixel takes less than joining the columns of a row."""
@@ -129,12 +135,16 @@ plain_backprop_filter = partial(backprop_filter, in_tiles=False)
 
 def _layout(shape: tuple[int, ...], spans: Sequence[Window]) -> ByFilter:
     """How the windows of such a filter are laid out."""
-    if len(spans) == 2 and shape[-2] <= FEW_CHANNELS and spans[1].taps * shape[-2] <= spans[1].output:
-        return _by_planes
-    is_overlapping = len(spans) == 2 and spans[0].stride == 1 < spans[0].taps
-    if is_overlapping and shape[-2] <= MANY_CHANNELS and spans[0].output * spans[1].output >= LEAST_PLACES:
-        return _by_rows
-    return _by_windows
+    if len(spans) != 2:
+        return _by_windows
+    down, along = spans
+    row = along.taps * shape[-2]
+    is_overlapping = down.stride == 1 < down.taps
+    by_rows = is_overlapping and shape[-2] <= MANY_CHANNELS and down.output * along.output >= LEAST_PLACES
+    if shape[-2] <= FEW_CHANNELS and row <= along.output:
+        is_small = along.output * row * shape[-1] * down.reach <= SMALL_PRODUCT
+        return _by_rows if by_rows and row > SHORT_ROW and is_small else _by_planes
+    return _by_rows if by_rows else _by_windows
 
 
 def _by_rows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
@@ -145,7 +155,8 @@ def _by_rows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence
     single = (Window(1, 1, 1, 0, 0, wide.shape[1]), along)
     view = window_view(wide, single)[:, :, :, 0]
     row = along.output * width * channels
-    step = min(down.output, max(down.reach, ROW_ELEMENTS // row))  # fewer rows would be laid out twice and more
+    steps = (min(ROW_ELEMENTS, SMALL_PRODUCT // outputs) // row, ROW_ELEMENTS // row, down.reach)
+    step = min(down.output, next(each for each in steps if each >= down.reach))  # fewer would be laid out twice or more
     rows = step + down.reach - 1
     room = np.empty((rows, *view.shape[2:]), dtype=wide.dtype)
     flat, places = room.reshape(-1, width * channels), step * along.output
@@ -168,7 +179,9 @@ def _by_windows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Seque
     """A row for each window: of each of its rows all channels lie in one piece."""
     view, size = window_view(wide, spans), math.prod(shape[:-1])
     result = np.zeros((size, shape[-1]), dtype=wide.dtype)
-    for images, rows in blocks(view.shape[0], view.shape[1], math.prod(view.shape[2:]), PATCH_ELEMENTS):
+    few = SMALL_PRODUCT // (size * shape[-1])
+    together = min(PATCH_ELEMENTS, few * size) if few >= LEAST_SUMMED else PATCH_ELEMENTS
+    for images, rows in blocks(view.shape[0], view.shape[1], math.prod(view.shape[2:]), together):
         patches = view[images, rows].reshape(-1, size)
         result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
     return result
@@ -180,7 +193,8 @@ def _by_planes(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequen
     view = window_view(planes.reshape(-1, *planes.shape[2:], 1), spans)[..., 0]
     view = view.reshape(shape[2], len(wide), *view.shape[1:]).transpose(4, 5, 0, 1, 2, 3)
     result = np.zeros((size, shape[-1]), dtype=wide.dtype)
-    for images, rows in blocks(len(wide), view.shape[4], view.shape[5] * size, PLANE_ELEMENTS):
+    together = min(PATCH_ELEMENTS, SMALL_PRODUCT // shape[-1])
+    for images, rows in blocks(len(wide), view.shape[4], view.shape[5] * size, together):
         patches = view[:, :, :, images, rows].reshape(size, -1)
         result += patches @ slopes[images, rows].reshape(-1, shape[-1])
     return result
