@@ -146,3 +146,8 @@ def test_parts_that_compute_long_or_move_little_stay_as_they_are(
 ) -> None:
     about = {"fed": [0], "inputs": [("x", "float32", list(sizes))], "computed": [([2], "float32")], "work": work}
     assert cached_executable._moves_much(about) is is_much
+
+
+def test_many_small_arrays_are_left_to_the_interpreter() -> None:
+    about = {"fed": [], "inputs": [], "computed": [([128, 128], "float32")] * 40, "work": 0}
+    assert not cached_executable._moves_much(about)

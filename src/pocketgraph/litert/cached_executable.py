@@ -220,9 +220,12 @@ def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
 
 
 def _moves_much(about: Mapping[str, Any]) -> bool:
-    """Whether copying what goes into a part and comes out of it takes long beside computing."""
+    """Whether copying the large arrays that go into a part and come out of it takes long beside computing."""
+    from pocketgraph.kernels.recycled_arrays import LEAST
+
     given = [(shape, computed_in(dtype)) for _, dtype, shape in (about["inputs"][index] for index in about["fed"])]
-    moved = sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in (*given, *about["computed"]))
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in (*given, *about["computed"])]
+    moved = sum(size for size in sizes if size >= LEAST)  # small ones are copied, which takes longer than LiteRT's own
     return bool(moved >= max(LENT_FROM, about["work"] / LENT_WORK))
 
 
