@@ -179,8 +179,8 @@ def read_csv(data: bytes) -> None:
 
 @target(
     "datasets/file_lists.py",
-    lambda: [b"# a list\na.png\t1\nb.png\t2\n", b"a b.png 1\n", b"\xef\xbb\xbfa\n"],
-    (b"\t", b"\n", b" ", b"#", b"\0", b"../", b"a.png"),
+    lambda: [b"# a list\nlist.txt\t1\nlist.txt\t2\n", b"a b.png 1\n", b"\xef\xbb\xbflist.txt\n"],
+    (b"\t", b"\n", b" ", b"#", b"\0", b"../", b"list.txt"),
 )
 def read_list(data: bytes) -> None:
     file_lists.of_list(stored(data, "list.txt"))

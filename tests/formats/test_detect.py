@@ -164,7 +164,7 @@ def test_a_prefix_that_no_file_has(tmp_path: pathlib.Path) -> None:
 
 def test_a_missing_file(tmp_path: pathlib.Path) -> None:
     (tmp_path / "frozen_graph.pb").write_bytes(GRAPH_DEF)
-    with pytest.raises(FormatError, match=r"there is no such file; did you mean 'frozen_graph.pb'"):
+    with pytest.raises(FormatError, match=r"there is no such file; did you mean '.*frozen_graph.pb'"):
         formats.load(tmp_path / "frozen_grph.pb")
 
 
