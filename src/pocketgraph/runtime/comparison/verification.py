@@ -27,7 +27,7 @@ from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
 
@@ -322,8 +322,6 @@ def _named(
     Raises:
         UsageError: no such input, or a shape without a name for one of several.
     """
-    from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
-
     inputs = [node_name(name) for name in needed_placeholders(model.graph, wanted)]
     found = {}
     for name, shape in (shapes or {}).items():
@@ -342,8 +340,6 @@ def _fixed_shapes(
     first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts
 ) -> dict[str, tuple[int, ...]]:
     """Shapes of inputs that the first model leaves open and the second one does not, by node name."""
-    from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
-
     found = {}
     for name in map(node_name, needed_placeholders(first.graph, wanted)):
         other = node_name(same.input(name))
