@@ -17,7 +17,8 @@ from litert.parts import WEIGHTS, compiled_part, product
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, engine
-from pocketgraph.litert.running.runner import PackedRunner, PlainRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from support import assert_close
 
 FLOAT = DType.named("float")

@@ -16,7 +16,7 @@ import pytest
 
 from litert.test_cache import check, compiled, found
 from pocketgraph.litert import cache, cache_eviction, cache_integrity, cached_executable, digest
-from pocketgraph.litert.running.runner import PackedRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 

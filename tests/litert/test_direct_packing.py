@@ -25,7 +25,7 @@ from pocketgraph.litert.packing import direct_packing, packing_order, packing_pr
 from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
-from pocketgraph.litert.running.runner import PackedRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 pytestmark = pytest.mark.skipif(

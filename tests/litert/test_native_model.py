@@ -17,8 +17,9 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import host
 from pocketgraph.litert.native import c_library, native_model
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.running import runner
-from pocketgraph.litert.running.runner import PackedRunner, PlainRunner
+from pocketgraph.litert.running import packed_runner, runner
+from pocketgraph.litert.running.packed_runner import PackedRunner
+from pocketgraph.litert.running.runner import PlainRunner
 
 NET = """
     x = Placeholder(dtype=float, shape=[4,64])
@@ -125,7 +126,7 @@ import contextlib
 import threading
 import numpy as np
 from pocketgraph.errors import RunError
-from pocketgraph.litert.running.runner import PackedRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
 opened = PackedRunner({model!r}, {str(tmp_path / "p.xnn")!r}, 2, [((4, 32), np.dtype("f4"))] * 2)
 x = np.ones((4, 64), "f4")
 def work():
@@ -151,7 +152,8 @@ def test_a_processor_that_cannot_run_the_gpu_library_never_loads_it(
 from pocketgraph.errors import RunError
 from pocketgraph.litert import host
 from pocketgraph.litert.native import c_library
-from pocketgraph.litert.running.runner import PackedRunner, PlainRunner, prepare
+from pocketgraph.litert.running.packed_runner import PackedRunner
+from pocketgraph.litert.running.runner import PlainRunner, prepare
 import numpy as np
 host.runs_gpu_library = lambda: False
 c_library.KNOWN = {c_library.KNOWN if is_known else ()!r}
@@ -181,7 +183,7 @@ def test_without_compiled_models_a_part_is_computed_all_the_same(
     x = np.linspace(-1, 2, 1024, dtype=np.float32)[None]
     monkeypatch.setattr(c_library, "KNOWN", ())
     monkeypatch.setattr(host, "runs_gpu_library", lambda: False)
-    monkeypatch.setattr(runner, "_PackageModel", None)  # nobody may ask for one
+    monkeypatch.setattr(packed_runner, "_PackageModel", None)  # nobody may ask for one
     specs = {"x:0": (FLOAT, x.shape)}
     for _ in range(2):
         made = compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path, key="k")

@@ -15,7 +15,8 @@ from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert import cached_executable
 from pocketgraph.litert.cost_model import UPGRADED_AFTER
-from pocketgraph.litert.running.runner import PackedRunner, PlainRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.upgrading import UpgradingRunner
 from pocketgraph.runtime import Session
 

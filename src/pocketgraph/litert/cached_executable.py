@@ -15,7 +15,7 @@ from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.cost_model import LENT_FROM, LENT_WORK, PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.running.runner import PACKED_TYPES, RECYCLING, PackedRunner, PlainRunner, Runner, prepare
+from pocketgraph.litert.running.runner import PACKED_TYPES, RECYCLING, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.part_files import part_name
 
@@ -250,6 +250,8 @@ def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple
         RunError: LiteRT does not take the model, or the disk not its packed weights.
         OSError: the files are gone.
     """
+    from pocketgraph.litert.running.packed_runner import PackedRunner
+
     if entry.has_packed:
         return PackedRunner(entry.model, entry.packed, threads, outputs)
     from pocketgraph.litert.writing.free_disk_space import room_for

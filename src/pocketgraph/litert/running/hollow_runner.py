@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.native.watched_holes import WatchedHoles
-from pocketgraph.litert.running.runner import PackedRunner
+from pocketgraph.litert.running.packed_runner import PackedRunner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

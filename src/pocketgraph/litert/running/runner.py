@@ -1,4 +1,4 @@
-"""Runs a LiteRT model file: with packed weights mapped from the cache where that pays, plainly otherwise."""
+"""Runs a LiteRT model file in its interpreter, and closes at exit what runners have started."""
 
 from __future__ import annotations
 
@@ -255,91 +255,15 @@ PACKED_TYPES = ("float32", "int32", "uint8", "int8", "bool")
 """NumPy types that the buffers of LiteRT's compiled models carry."""
 
 
-class PackedRunner(Runner):
-    """LiteRT's compiled model, whose packed weights are a file: written the first time, only mapped from then on."""
-
-    def __init__(self, model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
-        """``packed`` is the file of packed weights, or where to make it; ``outputs`` are (shape, NumPy dtype)."""
-        with quiet(), refusals():
-            self._model: native_model.NativeModel | _PackageModel | None = _opened(model, packed, threads, outputs)
-        if not os.path.exists(packed) or not os.path.getsize(packed):
-            self.close()
-            raise RunError("LiteRT did not write the packed weights")
-        close_at_exit(self)
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        model = self._model
-        if model is None:
-            raise RunError("the part is closed")
-        return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
-
-    @property
-    def is_delegated(self) -> bool:
-        """Whether XNNPACK is known to run all of it."""
-        return bool(getattr(self._model, "is_delegated", False))
-
-    def close(self) -> None:
-        model, self._model = self._model, None
-        if model is not None:
-            with quiet():
-                model.close()
-
-
-def _opened(
-    model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]
-) -> native_model.NativeModel | _PackageModel:
-    """The model in LiteRT's C library, or where that is another one than is known, in its Python package.
-
-    Raises:
-        RuntimeError: LiteRT does not take it, or the processor does not take what the package loads.
-    """
-    with contextlib.suppress(*native_model.UNKNOWN):
-        opened = native_model.NativeModel(model, threads, packed, outputs)
-        _close_at_exit()
-        return opened
-    if not host.runs_gpu_library():
-        raise RuntimeError("this processor lacks instructions that LiteRT's compiled models take")
-    return _PackageModel(model, threads, packed, outputs)
-
-
-class _PackageModel:
-    """A compiled model of LiteRT's Python package."""
-
-    def __init__(self, model: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
-        from ai_edge_litert.compiled_model import CompiledModel, CpuOptions, Options
-
-        options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
-        self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
-        self._model: Any = kept_over_fork(CompiledModel.from_file(model, environment=_environment(), options=options))
-        self._inputs = self._model.create_input_buffers(0)
-        self._results = self._model.create_output_buffers(0)
-        self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        for buffer, array in zip(self._inputs, inputs, strict=True):
-            buffer.write(array)
-        self._model.run_by_index(0, self._inputs, self._results)
-        return self._read()
-
-    def _read(self) -> list[Array]:
-        return [
-            buffer.read(count, dtype).reshape(shape)
-            for buffer, (shape, dtype, count) in zip(self._results, self._outputs, strict=True)
-        ]
-
-    def close(self) -> None:
-        self._inputs, self._results, self._model = [], [], None
-
-
 def prepare() -> None:
-    """Starts what a PackedRunner needs besides its files."""
+    """Starts what compiled models need besides their files."""
     with quiet():
         try:
             native_model.surroundings()
-            _close_at_exit()
+            end_with_process()
         except native_model.UNKNOWN:
             if host.runs_gpu_library():
-                _environment()
+                package_environment()
 
 
 class Closable(Protocol):
@@ -354,22 +278,23 @@ _live: WeakSet[Closable] = WeakSet()
 
 def close_at_exit(holder: Closable) -> None:
     """Has something that LiteRT has started for closed before LiteRT ends with the process."""
-    _close_at_exit()
+    end_with_process()
     _live.add(holder)
     _mute_exit()
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Any:
+def package_environment() -> Any:
     """The surroundings of all compiled models of LiteRT's Python package."""
     from ai_edge_litert.environment import Environment
 
-    _close_at_exit()
+    end_with_process()
     return Environment.create()
 
 
 @lru_cache(maxsize=1)
-def _close_at_exit() -> None:
+def end_with_process() -> None:
+    """Has LiteRT end with the process, once all that it started for is closed."""
     process = os.getpid()
 
     def close_all() -> None:
@@ -379,8 +304,8 @@ def _close_at_exit() -> None:
             runner.close()
         with quiet():
             native_model.end()
-            if _environment.cache_info().currsize:
-                _environment().close()
+            if package_environment.cache_info().currsize:
+                package_environment().close()
 
     atexit.register(close_all)
 
