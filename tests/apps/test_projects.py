@@ -678,8 +678,15 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
-        make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
+        make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="coreml")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_finished_file_alone_is_run_by_litert_on_ios(tmp_path: pathlib.Path) -> None:
+    export(graph("classifier"), tmp_path / "net.tflite", labels=LABELS)
+    made = make_project("ios", tmp_path / "net.tflite", tmp_path / "out")
+    assert (tmp_path / "out/App/Network.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+    assert any("net.tflite itself, by LiteRT" in note for note in made.notes)
 
 
 def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_graphs(tmp_path: pathlib.Path) -> None:

@@ -32,7 +32,7 @@ from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
-from pocketgraph.formats import load
+from pocketgraph.formats import Kind, identify, load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
@@ -52,6 +52,9 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
 OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
+OF_FILE = (
+    "a project for {kind} runs {file} itself, by LiteRT; one on Core ML is built of the graph that it was made from"
+)
 UNSAID = """nothing told how pixels were scaled in training: the app feeds values from 0 to 1; {mean}=127.5 and
 {std}=127.5 feed those from -1 to 1""".replace("\n", " ")
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
@@ -147,6 +150,10 @@ def make_project(
     check_target(place, is_folder=True, force=force, source=where)
     frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
     own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
+    takes_files = engine is None and built_on != "tflite" and "tflite" in chosen.engines
+    if takes_files and not frozen and where is not None and identify(where).kind is Kind.TFLITE:
+        built_on = "tflite"
+        own.append(OF_FILE.format(kind=kind, file=quoted(where)))
     about = metadata(load(where or "").extra) if frozen else None
     if frozen:
         source, labels = frozen, labels or (about.labels if about is not None else ())
