@@ -176,6 +176,8 @@ def make_project(
         keeps_dropout=False,
     )  # fmt: skip
     model, finished = _as_it_is(model, where, kind, built_on)
+    if labels and not finished:
+        model = _scores_first(model)
     scores = model.main.outputs[0].tensor
     if not finished and not model.labels:
         model = replace(model, labels=tuple(class_names(model.graph, scores)))
@@ -248,6 +250,16 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
     if normalization is None and about.mean:
         normalization = Normalization(about.mean, about.std)
     return replace(model, labels=model.labels or about.labels, normalization=normalization), where
+
+
+def _scores_first(model: ExportModel) -> ExportModel:
+    """The model with what labels are of as the first of its outputs, which apps show."""
+    try:
+        scores = scores_of(model)
+    except UsageError:
+        return model  # which is told where a kind of project takes labels
+    entry = replace(model.main, outputs=(scores, *(port for port in model.main.outputs if port is not scores)))
+    return replace(model, entries=(entry, *model.entries[1:]))
 
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:
