@@ -44,10 +44,14 @@ def command_on_model(command: str, words: str = "") -> str:
 
     Args:
         command: with {} for the path, what stands behind it being quoted as the shell takes it.
-        words: for want of a path; the command's name where they are empty.
+        words: for want of a path; by default the command's name and long flag, as ``option`` spells it.
     """
     path = _model_path() if _model_path is not None else ""
-    return f"`{command.replace('{}', quoted(path), 1)}`" if path else words or command.split()[1]
+    if path or words:
+        return f"`{command.replace('{}', quoted(path), 1)}`" if path else words
+    name, *rest = command.split()[1:]
+    dashes = 0 if option("").startswith("--") else len("--")
+    return " with ".join([name, *(word[dashes:] for word in rest if word.startswith("--"))])
 
 
 def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], str]) -> None:

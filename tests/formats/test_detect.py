@@ -10,6 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
@@ -217,6 +218,18 @@ def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.
     (exported / "variables" / "variables.index").write_bytes(b"")
     (exported / "saved_model.pb").write_bytes(b"")
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"
+
+
+def test_the_one_model_of_a_directory_is_taken(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("of the training")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "net.pb").write_bytes(GRAPH_DEF)
+    found = pocketgraph.identify(tmp_path)
+    assert (found.path, found.kind) == (str(tmp_path / "deep" / "net.pb"), Kind.GRAPH_DEF)
+    (tmp_path / "deep" / "small.tflite").write_bytes(bytes(4) + b"TFL3" + bytes(8))
+    several = pocketgraph.identify(tmp_path)
+    assert several.kind is Kind.DIRECTORY
+    assert several.next == f"give what is inside, such as {found.path} or {tmp_path / 'deep' / 'small.tflite'}"
 
 
 def test_the_newest_of_several_exports_comes_first(tmp_path: pathlib.Path) -> None:

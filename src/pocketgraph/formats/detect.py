@@ -15,7 +15,7 @@ from pocketgraph.formats.meta_graph import saved_model_file
 
 __all__ = ["Identity", "Kind", "identify"]
 
-MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes")
+MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
 KERAS_SUFFIXES = (".keras", ".h5")
 MOST_NAMED = 3  # of the models in a directory
 
@@ -113,6 +113,12 @@ def inside(path: str) -> str:
     found.sort(key=lambda name: name not in newest)
     said = [f"{name} (the newest)" if name in newest else name for name in found[:MOST_NAMED]]
     return f"give what is inside, such as {' or '.join(said)}" if found else ""
+
+
+def sole_model(path: str) -> str:
+    """The one model in a directory or up to three levels below it; "" when there is none, or are several."""
+    found = _inside(path, MODEL_SUFFIXES + KERAS_SUFFIXES)
+    return found[0] if len(found) == 1 else ""
 
 
 def _version(path: str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import Kind
 from pocketgraph.formats.content import WITH_GRAPH
+from pocketgraph.formats.detect import sole_model
 from pocketgraph.formats.model_file_facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
@@ -174,7 +175,8 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
 
     Args:
-        path: a file, a directory, or the prefix of a checkpoint.
+        path: a file, a directory, or the prefix of a checkpoint. Of a directory that is no model and has one inside,
+            that one is taken, and ``path`` of what is found is its path.
 
     Returns:
         What was found, such as kind, bytes, graphs, damage, and what to type next.
@@ -182,7 +184,9 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     Raises:
         FormatError: it cannot be opened.
     """
-    return IdentifiedFile(**vars(facts(path)))
+    found = facts(path)
+    inside = sole_model(found.identity.path) if found.identity.kind is Kind.DIRECTORY else ""
+    return IdentifiedFile(**vars(facts(inside) if inside else found))
 
 
 @functools.lru_cache(maxsize=16)
