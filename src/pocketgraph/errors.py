@@ -48,7 +48,7 @@ def command_on_model(command: str, words: str = "") -> str:
     """
     path = _model_path() if _model_path is not None else ""
     if path or words:
-        return f"`{command.replace('{}', quoted(path), 1)}`" if path else words
+        return f"`{command.replace('{}', quoted_path(path), 1)}`" if path else words
     name, *rest = command.split()[1:]
     dashes = 0 if option("").startswith("--") else len("--")
     return " with ".join([name, *(word[dashes:] for word in rest if word.startswith("--"))])
@@ -63,7 +63,6 @@ def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], s
 
 def quoted(word: str, system: str = os.name) -> str:
     """A word of a command that is printed, for the shell of a system: Windows knows double quotes only.
-
     >>> quoted("my photos", "posix"), quoted("my photos", "nt")
     ("'my photos'", '"my photos"')
     >>> quoted("out\\\\net.pb", "nt")
@@ -75,6 +74,15 @@ def quoted(word: str, system: str = os.name) -> str:
         return shlex.quote(word)
     is_plain = word and all(letter.isalnum() or letter in "_-./\\:,=+@" for letter in word)
     return word if is_plain else '"' + word.replace('"', '\\"') + '"'
+
+
+def quoted_path(path: str) -> str:
+    """A path as an argument of a command that is printed: one that begins with a dash is no option.
+
+    >>> quoted_path("-net.pb")
+    './-net.pb'
+    """
+    return quoted(f"./{path}" if path.startswith("-") else path)
 
 
 def new_folder(path: str) -> str:

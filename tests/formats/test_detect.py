@@ -86,7 +86,9 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.TF_RECORDS, record(b"\x0a\x05abcde")),
     (Kind.LFS_POINTER, b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
     (Kind.HTML, b"\n<!DOCTYPE html><html><body>404</body></html>"),
-    (Kind.JSON, b'{"modelTopology": {}}'),
+    (Kind.TENSORFLOW_JS, b'{"modelTopology": {}}'),
+    (Kind.TENSORFLOW_JS, b'{"format": "layers-model", "generatedBy": "keras v2.11.0"}'),
+    (Kind.JSON, b'{"labels": ["daisy"]}'),
     (Kind.TEXT, b"daisy\nroses\n"),
     (Kind.EMPTY, b""),
     (Kind.UNKNOWN, b"\x07\xff\x00garbage" * 10),
@@ -140,8 +142,12 @@ def test_a_file_that_is_cut_short_is_called_so(tmp_path: pathlib.Path) -> None:
 
 def test_directories(tmp_path: pathlib.Path) -> None:
     assert identify(tmp_path).kind is Kind.DIRECTORY
+    (tmp_path / "model.json").write_text('{"labels": ["daisy"]}')
+    assert identify(tmp_path).kind is Kind.DIRECTORY
     (tmp_path / "frozen.pb").write_bytes(GRAPH_DEF)
     assert "frozen.pb" in identify(tmp_path).next
+    (tmp_path / "model.json").write_text('{"format": "graph-model", "signature": {}}')
+    assert identify(tmp_path).kind is Kind.TENSORFLOW_JS
     (tmp_path / "model.ckpt-1.index").write_bytes(b"")
     assert identify(tmp_path).kind is Kind.CHECKPOINT_DIRECTORY
     (tmp_path / "saved_model.pb").write_bytes(SAVED_MODEL)

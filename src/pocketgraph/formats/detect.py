@@ -93,6 +93,9 @@ def of_directory(path: str) -> Kind:
         return Kind.CORE_ML
     if "checkpoint" in names or prefixes(path):
         return Kind.CHECKPOINT_DIRECTORY
+    described = os.path.join(path, "model.json")
+    if "model.json" in names and os.path.isfile(described) and of_content(mapped(described)) is Kind.TENSORFLOW_JS:
+        return Kind.TENSORFLOW_JS
     libraries = {name.removesuffix("_common.h") for name in names if name.endswith("_common.h")}
     if "Makefile" in names and any({f"{name}.h", f"{name}.c", f"{name}_test.c"} <= {*names} for name in libraries):
         return Kind.C_LIBRARY
