@@ -125,12 +125,10 @@ def _negative_part(value: Value, producers: dict[Value, Operation], depth: int) 
         is_twice = absolute is not None and absolute.code == "ABS" and absolute.inputs[0] is first
         return (first, np.array([2.0])) if is_twice else None
     if operation.code == "MINIMUM" and operation.inputs[1] is not None:
-        for inner_value, bound in (operation.inputs, operation.inputs[::-1]):
-            is_bound = bound is not None and bound.constant is not None and bound.size == 1
-            if is_bound and inner_value is not None and inner_value.shape == value.shape:
-                assert bound is not None
-                if float(bound.content.numpy().reshape(())) == 0:
-                    return inner_value, np.array([1.0])
+        for inner_value, bound in (operation.operands, operation.operands[::-1]):
+            is_bound = bound.constant is not None and bound.size == 1 and inner_value.shape == value.shape
+            if is_bound and float(bound.content.numpy().reshape(())) == 0:
+                return inner_value, np.array([1.0])
     return None
 
 

@@ -96,7 +96,7 @@ def file_pieces(contents: Contents, *, passing: bool = False, ahead: bool = True
     yield from _written(head, list(zip(blobs, layout.constants, strict=True)), outside, passing, ahead)
 
 
-class HollowFile:
+class WeightlessFile:
     """A file of one program at whose end there is room for some constants, in which nothing is written.
 
     Args:

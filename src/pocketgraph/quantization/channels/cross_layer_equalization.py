@@ -80,9 +80,7 @@ def _before(
             return None
         if first.code not in POOLS or first.options.get("activation"):
             break
-        source = first.inputs[0]
-        assert source is not None
-        value = source
+        value = first.operands[0]
     if first.code not in CONVOLUTIONS or not operator_rules.can_quantize(first):
         return None
     is_grouped = second.code == "CONV_2D" and operator_rules.weights(second).shape[3] != first.outputs[0].shape[3]

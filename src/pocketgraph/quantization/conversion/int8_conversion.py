@@ -169,8 +169,7 @@ class _Int8Conversion:
         """The codes of a constant operand."""
         if OPERATOR_RULES[operation.code] is OperatorRule.SAME:
             return self.quantization(operation.outputs[0])
-        assert value.constant is not None
-        numbers = value.constant.numpy()
+        numbers = value.content.numpy()
         span = self.recipe.ranges.get(value) or Range(float(numbers.min()), float(numbers.max()))
         return span.quantization(self.recipe.bits)
 
@@ -324,8 +323,7 @@ class _Int8Conversion:
     def weighted_operands(self, operation: Operation) -> list[Value | None]:
         at_data, at_weights, at_bias = LINEAR[operation.code]
         source = self.codes(operator_rules.data(operation))
-        assert source.quantization is not None
-        data_scale = source.quantization.scales[0]
+        data_scale = source.coding.scales[0]
         wide = self.recipe.bits == 16  # with a bias of 64 bits
         chosen = self.recipe.weights.get(operation) or rounded(operation, data_scale * (ROOM_OF_64_BITS if wide else 1))
         count = len(chosen.scales)
@@ -360,8 +358,7 @@ def same_codes(program: Program) -> dict[Value, Value]:
 
 def bytes_of(value: Value) -> Value:
     """The same numbers as uint8 codes: those of int8, each 128 more."""
-    codes = value.quantization
-    assert codes is not None
+    codes = value.coding
     quantization = Quantization(codes.scales, tuple(zero + 128 for zero in codes.zero_points), codes.axis)
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 

@@ -64,8 +64,7 @@ class QuantizedWeights:
 def float_weights(operation: Operation) -> tuple[Array, Array]:
     """The weights and the bias (zeros when there is none) of a weighted operator, float64."""
     kernel, offset = operator_rules.weights(operation), operator_rules.bias(operation)
-    assert kernel.constant is not None
-    values = kernel.constant.numpy().astype(np.float64)
+    values = kernel.content.numpy().astype(np.float64)
     channels = values.shape[WEIGHT_AXIS[operation.code]]
     if offset is None or offset.constant is None:
         return values, np.zeros(channels)
@@ -102,8 +101,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
 
 def largest_scale(operation: Operation, data_scale: float) -> float:
     """The largest of a layer's ``channel_scales`` with eight bits, without a copy of the weights."""
-    kernel, offset = operator_rules.weights(operation).constant, operator_rules.bias(operation)
-    assert kernel is not None
+    kernel, offset = operator_rules.weights(operation).content, operator_rules.bias(operation)
     values = kernel.numpy()
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0))) / LARGEST_CODE
     if offset is None or offset.constant is None:
