@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pocketgraph.graph import Graph
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime import Session
@@ -161,6 +163,22 @@ def test_a_change_right_after_planning_is_seen_by_the_next_run(graph: Graph, mon
 
         monkeypatch.setattr(session._plans, "prepare", prepared)
         session.run("product", {"x": X})
+        np.testing.assert_array_equal(session.run("product", {"x": X})[0], [[32, 52]])
+
+
+def test_a_checkpoint_that_is_restored_after_a_run_is_seen_by_the_next_one(
+    graph: Graph, tmp_path: pathlib.Path
+) -> None:
+    write_checkpoint(tmp_path / "one.ckpt", {"v": Tensor.from_numpy(np.float32([[1, 2], [3, 4]]))})
+    write_checkpoint(tmp_path / "two.ckpt", {"v": Tensor.from_numpy(np.float32([[2, 2], [3, 5]]))})
+    with Session(graph) as session:
+        for name, wanted in (("one", [[31, 42]]), ("two", [[32, 52]]), ("one", [[31, 42]])):
+            session.restore(tmp_path / f"{name}.ckpt")
+            for fetched in ("product", "product:0"):
+                np.testing.assert_array_equal(session.run(fetched, {"x": X})[0], wanted)
+            assert session._plans._of_values  # the values are constants of the plan again
+        session.run([], targets=["more"])
+        session.restore(tmp_path / "two.ckpt")
         np.testing.assert_array_equal(session.run("product", {"x": X})[0], [[32, 52]])
 
 
