@@ -86,6 +86,7 @@ def export(
     input_width: int | None = None,
     input_height: int | None = None,
     sample_rate: int | None = None,
+    keep_dropout: bool = False,
     tolerance: float | None = None,
     threads: int = 1,
     force: bool = False,
@@ -106,8 +107,8 @@ def export(
         source: a graph, a model file, or the directory of a SavedModel or training.
         path: the file or folder to write; its suffix says which form unless ``target`` does.
         target: the name of a target; ``pocketgraph export --help`` lists them.
-        inputs, outputs, signatures, shapes, values: see ``opening.opened``.
-        labels: the name of each class of the first output, or the file that has one a line.
+        inputs, outputs, signatures, shapes, values, keep_dropout: see ``opening.opened``.
+        labels: the name of each class of the first output, or of the only softmax, or the file that has one a line.
         calibration: of scores, a line for each class, or the file that has them.
         about: name, author, licence and such.
         samples: realistic inputs: a folder, a file, or arrays by public name with samples along the first axis, as for
@@ -144,7 +145,7 @@ def export(
         return model_to_export(
             source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
             labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-            progress=progress, takes_texts=takes_texts, keeps_dropout=chosen.draws_numbers,
+            progress=progress, takes_texts=takes_texts, keep_dropout=keep_dropout,
         )  # fmt: skip
 
     model = made(takes_texts=chosen.takes_texts)
@@ -176,10 +177,10 @@ def model_to_export(
     threads: int = 1,
     progress: Progress | None = None,
     takes_texts: bool = False,
-    keeps_dropout: bool = True,
+    keep_dropout: bool = False,
 ) -> ExportModel:
     """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples,
-    ``takes_texts`` says whether the target holds what reads texts, and ``keeps_dropout`` is of ``opened``.
+    ``takes_texts`` says whether the target holds what reads texts.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
@@ -188,8 +189,7 @@ def model_to_export(
     def made(outputs: Sequence[str] | None) -> ExportModel:
         return opened(
             source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-            texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
-            keeps_dropout=keeps_dropout,
+            texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify, keep_dropout=keep_dropout,
         )  # fmt: skip
 
     model = made(outputs)

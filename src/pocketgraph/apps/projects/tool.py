@@ -173,7 +173,6 @@ def make_project(
     model = model_to_export(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
-        keeps_dropout=False,
     )  # fmt: skip
     model, finished = _as_it_is(model, where, kind, built_on)
     if labels and not finished:
