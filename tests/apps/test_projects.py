@@ -29,6 +29,7 @@ from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import export, targets
 from pocketgraph.formats import files, load, save
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
 from pocketgraph.graph.model_file_graph import coded
@@ -678,8 +679,15 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
-        make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
+        make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="coreml")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_finished_file_alone_is_run_by_litert_on_ios(tmp_path: pathlib.Path) -> None:
+    export(graph("classifier"), tmp_path / "net.tflite", labels=LABELS)
+    made = make_project("ios", tmp_path / "net.tflite", tmp_path / "out")
+    assert (tmp_path / "out/App/Network.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+    assert any("net.tflite itself, by LiteRT" in note for note in made.notes)
 
 
 def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_graphs(tmp_path: pathlib.Path) -> None:
@@ -978,3 +986,29 @@ def test_an_app_without_pictures_says_that_channels_come_first(
     made = make_project("android", graph, tmp_path / "out")
     told = [note for note in made.notes if "the channels of a picture first, [1, 3, 16, 16] (NCHW)" in note]
     assert bool(told) is is_told
+
+
+def test_labels_are_of_the_scores_and_not_of_the_box_beside_them(tmp_path: pathlib.Path) -> None:
+    """As a localizer gives both, the box first."""
+    located = Graph([
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1,8,8,3])
+            axes = Const(int32[2] [1, 2])
+            means = Mean(x, axes, T=float, Tidx=int32)
+            corners = MatMul(means, wide, T=float)
+            box = Sigmoid(corners, T=float)
+            logits = MatMul(means, deep, T=float)
+            classes = Softmax(logits, T=float)
+        """),
+        const("wide", np.eye(3, 4, dtype=np.float32)), const("deep", np.ones((3, 4), np.float32)),
+    ])  # fmt: skip
+    names = ["cat", "dog", "bird", "fish"]
+    for outputs in (["box", "classes"], None):
+        make_project("web", located, tmp_path / "page", labels=names, outputs=outputs, force=True)
+        facts = json.loads((tmp_path / "page/public/model.json").read_text())
+        assert facts["kind"] == "classify"
+        assert facts["outputs"][0]["name"] == "classes"
+    export(located, tmp_path / "net.tflite", labels=names, outputs=["box", "classes"])
+    about = metadata(load(tmp_path / "net.tflite").extra)
+    assert about is not None
+    assert about.outputs == ("box", "probability")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -165,6 +167,30 @@ def test_spellings_of_a_call_do_not_pile_up(engine: str | None, tmp_path: pathli
             names = ["y" if number >> bit & 1 else "y:0" for bit in range(12)]
             assert session.run(names, {"x": x})[-1].tolist() == [-1, -2]
         assert len(session._calls) <= MOST_SPELLINGS
+
+
+def test_threads_that_spell_calls_in_ever_new_ways() -> None:
+    problems: list[BaseException] = []
+    x, interval = floats(1, 2), sys.getswitchinterval()
+
+    def call(first: int) -> None:
+        try:
+            for number in range(first, 4 * MOST_SPELLINGS, 8):
+                session.run(["y" if number >> bit & 1 else "y:0" for bit in range(12)], {"x": x})
+        except BaseException as error:
+            problems.append(error)
+
+    with Session(ONE, engine="reference") as session:
+        threads = [threading.Thread(target=call, args=(first,)) for first in range(8)]
+        sys.setswitchinterval(1e-6)  # so that each is interrupted anywhere
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+    assert not problems, problems[0]
 
 
 TEXTS = parse("""

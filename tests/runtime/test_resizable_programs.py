@@ -304,6 +304,17 @@ def test_products_that_are_spelled(name: str, compiled: list[str]) -> None:
     assert len(compiled) == 1
 
 
+@pytest.mark.parametrize("op", ["BatchMatMulV2", "BatchMatMulV3"])
+def test_products_of_batches(op: str, compiled: list[str]) -> None:
+    types = "Ta=float, Tb=float, Tout=float" if op == "BatchMatMulV3" else "T=float"
+    body = f"""
+        scores = {op}(x, x, {types}, adj_x=false, adj_y=true)
+        y = Softmax(scores, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
 def test_scores_of_attention_that_are_spelled(compiled: list[str]) -> None:
     body = """
         scores = Einsum(x, x, T=float, N=2, equation="bqc,bkc->bkq")

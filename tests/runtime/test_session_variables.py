@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pocketgraph.graph import Graph
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime import Session
 from support import model_dir, needs_shared
 
@@ -123,6 +127,59 @@ def test_threads_that_read_while_one_writes_see_no_older_value_than_was_written(
         for thread in readers:
             thread.join()
         assert not wrong
+
+
+def test_planning_does_not_wait_for_who_changes_a_variable(graph: Graph) -> None:
+    """Who changes it waits for the plans that hold its value to be let go, and so would wait for ever."""
+    with Session(graph) as session:
+        session.run([], targets=["init"])
+        session.run("product", {"x": X})
+        [variable] = [each for each in session._state.values() if isinstance(each, Variable)]
+        planning = threading.Thread(target=session.plan, args=("product", {"x": (3, 2)}), daemon=True)
+        with variable.lock:
+            room = variable.taken()
+            planning.start()
+            planning.join(timeout=30)
+            has_ended = not planning.is_alive()
+            if not has_ended:
+                variable.on_change = None
+            variable.keep(room)
+        assert has_ended
+
+
+def test_a_change_right_after_planning_is_seen_by_the_next_run(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread's assignment lets go of the plan before it is noted how calls like this one run."""
+    with Session(graph) as session:
+        session.run([], targets=["init"])
+        prepare = session._plans.prepare
+
+        def prepared(*given: Any) -> Any:
+            plan = prepare(*given)
+            monkeypatch.undo()
+            other = threading.Thread(target=session.run, args=([],), kwargs={"targets": ["more"]})
+            other.start()
+            other.join()
+            return plan
+
+        monkeypatch.setattr(session._plans, "prepare", prepared)
+        session.run("product", {"x": X})
+        np.testing.assert_array_equal(session.run("product", {"x": X})[0], [[32, 52]])
+
+
+def test_a_checkpoint_that_is_restored_after_a_run_is_seen_by_the_next_one(
+    graph: Graph, tmp_path: pathlib.Path
+) -> None:
+    write_checkpoint(tmp_path / "one.ckpt", {"v": Tensor.from_numpy(np.float32([[1, 2], [3, 4]]))})
+    write_checkpoint(tmp_path / "two.ckpt", {"v": Tensor.from_numpy(np.float32([[2, 2], [3, 5]]))})
+    with Session(graph) as session:
+        for name, wanted in (("one", [[31, 42]]), ("two", [[32, 52]]), ("one", [[31, 42]])):
+            session.restore(tmp_path / f"{name}.ckpt")
+            for fetched in ("product", "product:0"):
+                np.testing.assert_array_equal(session.run(fetched, {"x": X})[0], wanted)
+            assert session._plans._of_values  # the values are constants of the plan again
+        session.run([], targets=["more"])
+        session.restore(tmp_path / "two.ckpt")
+        np.testing.assert_array_equal(session.run("product", {"x": X})[0], [[32, 52]])
 
 
 @needs_shared

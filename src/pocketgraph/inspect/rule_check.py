@@ -103,7 +103,7 @@ class RuleCheck:
             + (f", which starts at node '{start}'" if start else ""),
             where=option("check"),
             hint="take out what is random, such as dropout; "
-            + command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", "freeze_graph with repair")
+            + command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair")
             + " does that",
         )
 

@@ -95,6 +95,7 @@ class Running:
         wanted, goals, calls = listed(fetches), listed(targets), self._plans.calls
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
+        since = calls.forgotten
         known = calls.fetched.get(wanted)
         if known is not None:
             return self._with_operations(again, known, feeds, goals, trace, deadline)
@@ -105,7 +106,7 @@ class Running:
             if of_any_sizes is not None and served is not None:
                 execution = self.execution(served)
                 if of_any_sizes.is_repeated:
-                    calls.remember(fetches, feeds, targets, execution)
+                    calls.remember(fetches, feeds, targets, execution, since)
                 return execution(values)
             earlier = self._plans.earlier(wanted, feeds, goals)
             if earlier is not None:
@@ -113,7 +114,7 @@ class Running:
                 execution = self.execution(prepared)
                 is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
                 if is_same:
-                    calls.remember(fetches, feeds, targets, execution)
+                    calls.remember(fetches, feeds, targets, execution, since)
                     calls.note_any_sizes(wanted, feeds, goals, prepared.any_sizes)
                 return execution(values)
         from pocketgraph.runtime.resolved_call import feed_specs, resolve_call
@@ -147,7 +148,7 @@ class Running:
         if changed:
             self._plans.keep_declared(feeds)
         else:
-            calls.remember(fetches, feeds, targets, execution)
+            calls.remember(fetches, feeds, targets, execution, since)
             calls.note_any_sizes(wanted, feeds, goals, prepared.any_sizes)
         return execution(call.values)
 

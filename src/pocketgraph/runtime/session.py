@@ -322,7 +322,9 @@ class Session:
         from pocketgraph.runtime.saved_state import restore
 
         self._plans.check_open()
-        restore(os.fspath(path), self.graph, self._state)
+        with self._plans.lock:  # so that no plan is made meanwhile of what was there before
+            self._plans.let_go()
+            restore(os.fspath(path), self.graph, self._state)
 
     def variables(self) -> dict[str, Array]:
         """The present values of variables.

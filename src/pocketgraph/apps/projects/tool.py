@@ -32,7 +32,7 @@ from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
-from pocketgraph.formats import load
+from pocketgraph.formats import Kind, identify, load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
@@ -52,6 +52,9 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
 OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
+OF_FILE = (
+    "a project for {kind} runs {file} itself, by LiteRT; one on Core ML is built of the graph that it was made from"
+)
 UNSAID = """nothing told how pixels were scaled in training: the app feeds values from 0 to 1; {mean}=127.5 and
 {std}=127.5 feed those from -1 to 1""".replace("\n", " ")
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
@@ -147,6 +150,10 @@ def make_project(
     check_target(place, is_folder=True, force=force, source=where)
     frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
     own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
+    takes_files = engine is None and built_on != "tflite" and "tflite" in chosen.engines
+    if takes_files and not frozen and where is not None and identify(where).kind is Kind.TFLITE:
+        built_on = "tflite"
+        own.append(OF_FILE.format(kind=kind, file=quoted(where)))
     about = metadata(load(where or "").extra) if frozen else None
     if frozen:
         source, labels = frozen, labels or (about.labels if about is not None else ())
@@ -169,6 +176,8 @@ def make_project(
         keeps_dropout=False,
     )  # fmt: skip
     model, finished = _as_it_is(model, where, kind, built_on)
+    if labels and not finished:
+        model = _scores_first(model)
     scores = model.main.outputs[0].tensor
     if not finished and not model.labels:
         model = replace(model, labels=tuple(class_names(model.graph, scores)))
@@ -241,6 +250,16 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
     if normalization is None and about.mean:
         normalization = Normalization(about.mean, about.std)
     return replace(model, labels=model.labels or about.labels, normalization=normalization), where
+
+
+def _scores_first(model: ExportModel) -> ExportModel:
+    """The model with what labels are of as the first of its outputs, which apps show."""
+    try:
+        scores = scores_of(model)
+    except UsageError:
+        return model  # which is told where a kind of project takes labels
+    entry = replace(model.main, outputs=(scores, *(port for port in model.main.outputs if port is not scores)))
+    return replace(model, entries=(entry, *model.entries[1:]))
 
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:

@@ -27,7 +27,7 @@ from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, Normalization, Port
 from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
 from pocketgraph.formats.files import write_files
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, has_codes, is_litert_file
 from pocketgraph.inspect.step_flops import count_step
@@ -58,8 +58,10 @@ def wanted_outputs(graph: Graph, app: str = "") -> list[str] | None:
         if found is None:
             raise UsageError("this graph's outputs are no detector's that is known")
         return list(found.tensors.values())
-    ends = {node_name(name) for name, _ in likely_outputs(graph)}
-    if tensor is None or (kind == "classify" and node_name(tensor) in ends):
+    ends = [canonical(name) for name, _ in likely_outputs(graph)]
+    if kind == "classify" and tensor is not None and canonical(tensor) in ends[1:]:
+        return [tensor]  # and no boxes or the like beside them
+    if tensor is None or (kind == "classify" and node_name(tensor) in map(node_name, ends)):
         return None
     return [tensor] if kind in ("stylize", "pose", "image", "embed", "classify") else None
 

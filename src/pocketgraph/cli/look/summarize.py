@@ -12,7 +12,7 @@ from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
-from pocketgraph.errors import quoted
+from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.graph.node import further_outputs, node_name
 from pocketgraph.pages.quantities import counted
 
@@ -192,7 +192,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     chosen = facts.main_outputs
     outputs = ",".join(chosen)
     nodes = quoted(",".join(dict.fromkeys(map(node_name, chosen))))
-    model = quoted(path)
+    model = quoted_path(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere

@@ -101,9 +101,7 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
     if conv is not None and conv.op in SWITCH:
         return (
             "a condition decides whether it runs, such as is_training; "
-            + command_on_model(
-                "pocketgraph freeze_graph {} -o decided.pb --repair=flags", "freeze_graph with repair=flags"
-            )
+            + command_on_model("pocketgraph freeze_graph {} -o decided.pb --repair=flags")
             + " keeps inference's branch alone"
         )
     if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:

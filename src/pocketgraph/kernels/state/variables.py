@@ -43,6 +43,12 @@ class Variable:
     def is_initialized(self) -> bool:
         return self._present() is not None
 
+    @property
+    def settled(self) -> Array | None:
+        """The value that was assigned once and is not being changed. Waits for nobody: who changes it may wait for who
+        asks."""
+        return self._value if self.changes == 1 else None
+
     def _present(self) -> Array | None:
         """The value; where it was taken out to be changed, the one that follows."""
         value = self._value

@@ -83,7 +83,8 @@ class FeedSpec:
         except (ValueError, TypeError) as error:
             raise RunError(f"the feed for '{self.label}' is no array: {error}") from None
         if self.dtype is None:
-            return _as_strings(array, self.label) if array.dtype.kind in "OSUT" else array
+            own = array.dtype.newbyteorder("=")
+            return _as_strings(array, self.label) if array.dtype.kind in "OSUT" else array.astype(own, copy=False)
         python_value = not isinstance(value, (np.ndarray, np.generic))
         if self.dtype is STRING:
             return _as_strings(array if array.size or not python_value else array.astype(object), self.label)
@@ -208,5 +209,5 @@ def is_certain(value: Any) -> bool:
     if type(value) is not np.ndarray:
         return False
     if value.dtype.kind != "O":
-        return value.dtype.kind not in "SUT"
+        return value.dtype.kind not in "SUT" and value.dtype.isnative  # else its bytes are in the other order
     return value.size <= MOST_STRINGS and is_bytes(value)

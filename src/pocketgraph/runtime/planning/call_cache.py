@@ -33,9 +33,10 @@ MOST_SPELLINGS = 1024  # of calls that a session keeps: each order of feeds and 
 
 
 class CallCache:
-    """The process level: what one session has run. Changes are made under the session's lock; reading needs none.
+    """The process level: what one session has run. Plans are changed under the session's lock; the rest needs none.
 
     Attributes:
+        forgotten: how often the ways to run were let go: one that was found before may hold what has changed since.
         last: runs the call that was made last, when it is made again.
         plans: by key.
         fetched: which of the names that were fetched together are operations without outputs.
@@ -45,6 +46,7 @@ class CallCache:
     """
 
     def __init__(self) -> None:
+        self.forgotten = 0
         self.last: RepeatedCall | None = None
         self.plans: dict[CallKey, ExecutionPlan] = {}
         self.fetched: dict[tuple[str, ...], Fetched] = {}
@@ -61,7 +63,7 @@ class CallCache:
         if type(feeds) is not dict or type(targets) not in (tuple, str):
             return None
         names = tuple(fetches) if type(fetches) is list else fetches
-        values = list(feeds.values())
+        values, since = list(feeds.values()), self.forgotten
         try:
             found = self._spelled.get(spelled_key(names, feeds, targets, values))
         except TypeError:  # a name that cannot be one; whoever looks it up will say so
@@ -69,21 +71,26 @@ class CallCache:
         if found is None:
             return None
         execution, self.last = found
+        if self.forgotten != since:  # by another thread, which may have done so before ``last`` was set
+            self.last = None
         return execution, values
 
-    def remember(self, fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution) -> None:
-        """Notes that calls like this one run so."""
+    def remember(self, fetches: Any, feeds: Mapping[Any, Any], targets: Any, execution: Execution, since: int) -> None:
+        """Notes that calls like this one run so, unless something was forgotten since there was ``since`` of that."""
         names = tuple(fetches) if isinstance(fetches, list) else fetches
         if isinstance(names, (str, tuple)) and isinstance(targets, (str, tuple)):
-            self.last = repeated_call(fetches, feeds, targets, execution)
+            self.last = repeated = repeated_call(fetches, feeds, targets, execution)
             if len(self._spelled) >= MOST_SPELLINGS:
-                del self._spelled[next(iter(self._spelled))]
-            self._spelled[spelled_key(names, feeds, targets, list(feeds.values()))] = execution, self.last
+                self._spelled.clear()
+            self._spelled[spelled_key(names, feeds, targets, list(feeds.values()))] = execution, repeated
+            if self.forgotten != since:  # looked at last: what is forgotten from here on, this call is among
+                self._spelled.clear()
+                self.last = None
 
     def note_fetched(self, names: tuple[str, ...], found: Fetched) -> None:
         """Notes which of these names are operations without outputs."""
         if len(self.fetched) >= MOST_SPELLINGS:
-            del self.fetched[next(iter(self.fetched))]
+            self.fetched.clear()
         self.fetched[names] = found
 
     def note_outputs(self, names: tuple[str, ...], outputs: tuple[Endpoint, ...]) -> None:
@@ -119,6 +126,7 @@ class CallCache:
 
     def forget(self) -> None:
         """Lets go of the ways to run; the plans stay."""
+        self.forgotten += 1  # first, so that who notes one meanwhile knows
         self._spelled.clear()
         self.fetched.clear()
         self.any_sizes.clear()

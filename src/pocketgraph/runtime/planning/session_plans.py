@@ -244,7 +244,7 @@ class SessionPlans:
         if state or not ops_with("reference_variable").isdisjoint(graph.ops):
             from pocketgraph.runtime.planning.session_variables import with_session_variables
 
-            graph, items, holds_values = with_session_variables(graph, items, nodes, key, state, _weakly(self._let_go))
+            graph, items, holds_values = with_session_variables(graph, items, nodes, key, state, _weakly(self.let_go))
         if holds_values:
             self._of_values.add(key)
         is_kept = (
@@ -284,6 +284,7 @@ class SessionPlans:
             resizable = self._sized(call.key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
             if self._is_open and resizable is not None and resizable.is_untried:
+                resizable.answer_no_more()
                 self._for_all_sizes(call)
 
     def _plan_its_own(self, key: CallKey) -> None:
@@ -296,8 +297,8 @@ class SessionPlans:
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return self._options.replace(graph=graph, call=key, values=values, key=digest, files=self._files)
 
-    def _let_go(self) -> None:
-        """Forgets the plans that hold values of variables, one of which has changed."""
+    def let_go(self) -> None:
+        """Forgets the plans that hold values of variables, one of which has changed, or is another one now."""
         with self.lock:
             self.calls.drop(self._of_values)
             self._of_values.clear()

@@ -101,7 +101,12 @@ def freeze_constant_variables(
         return graph
     for variable in chosen.values():  # before the values are read, so that no assignment is missed
         variable.on_change = on_change
-    values = {name: Tensor.from_numpy(variable.read(), variable.dtype) for name, variable in chosen.items()}
+    values = {}
+    for name, variable in chosen.items():
+        value = variable.settled
+        if value is None:  # another thread's run has begun to change it
+            return graph
+        values[name] = Tensor.from_numpy(value, variable.dtype)
     whole = graph.replace([node for node in graph if node.name in items or node.name in given])
     try:
         return variables_to_constants(whole, values)
@@ -118,7 +123,7 @@ def _settled(node: Node, state: Mapping[str, Any]) -> Variable | None:
     assert isinstance(shared, bytes)
     key = variable_key(container.decode("utf-8", "replace"), shared.decode("utf-8", "replace") or node.name)
     variable = state.get(key)
-    if not isinstance(variable, Variable) or variable.changes != 1 or not variable.is_initialized:
+    if not isinstance(variable, Variable) or variable.settled is None:
         return None
     if variable.dtype is VARIANT:
         return None  # no constant holds such a value
