@@ -91,7 +91,7 @@ def write(project: Project, folder: str) -> None:
         check_labels(project.model)
     project.place_model(path, labelled=kind in ("classify", "speech"))
     described = facts(project, path)
-    order = _orders(described)
+    order = _inverse(described["input_places"]), _inverse(described["output_places"])
     content = _model(project, kind, described, order)
     if project.picture is not None and "input" in content and not content["input"]["whole"]:
         mean, std = (tuple(content["input"][name]) for name in ("mean", "std"))
@@ -118,11 +118,6 @@ def write(project: Project, folder: str) -> None:
         for place, port in enumerate(places):
             made[f"public/golden/{kind}_{place}.bin"] = given[f"{kind}_{port}.bin"]
     write_files(folder, made)
-
-
-def _orders(ports: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """For each of the file's inputs, and of its outputs, which of the model's ports it is."""
-    return _inverse(ports["input_places"]), _inverse(ports["output_places"])
 
 
 def _inverse(places: Sequence[int]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -123,24 +124,10 @@ def handed_out(
 
 
 @kernel("FusedBatchNormV3")
-def fused_batch_norm_v3(
-    x: Array,
-    scale: Array,
-    offset: Array,
-    mean: Array,
-    variance: Array,
-    *,
-    epsilon: float = 1e-4,
-    exponential_avg_factor: float = 1.0,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[Array, ...]:
+@wraps(fused_batch_norm)
+def fused_batch_norm_v3(*inputs: Array, **attributes: Any) -> tuple[Array, ...]:
     """As the earlier forms, with a sixth output that only GPUs fill."""
-    found = fused_batch_norm(
-        x, scale, offset, mean, variance, epsilon=epsilon, exponential_avg_factor=exponential_avg_factor,
-        data_format=data_format, is_training=is_training,
-    )  # fmt: skip
-    return (*found, np.zeros((), dtype=np.float32))
+    return (*fused_batch_norm(*inputs, **attributes), np.zeros((), dtype=np.float32))
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")

@@ -71,7 +71,8 @@ def with_compressed_constants(
     found = [value for value, coded in stored.items() if coded is not None]
     if not found:
         return converted, []
-    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({_numbers(found):,} numbers)"
+    numbers = sum(value.size for value in found)
+    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({numbers:,} numbers)"
     return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
 
 
@@ -99,10 +100,6 @@ def _coded(value: Value, loudest: float) -> Value | None:
     ((scale,), (zero,)) = result.coding.scales, result.coding.zero_points
     off = (result.content.numpy().astype(np.float64) - zero) * scale - numbers
     return result if float((off**2).sum()) <= loudest * float((numbers**2).sum()) else None
-
-
-def _numbers(values: Collection[Value]) -> int:
-    return sum(value.size for value in values)
 
 
 def apply(state: QuantizationState) -> bool:
