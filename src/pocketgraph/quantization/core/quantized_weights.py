@@ -93,7 +93,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
         largest_code: of the weights.
     """
     across = tuple(other for other in range(values.ndim) if other != axis)
-    largest = np.abs(values).max(axis=across, initial=0)
+    largest = np.maximum(values.max(axis=across, initial=0), -values.min(axis=across, initial=0))
     least = np.maximum(np.abs(bias) / (data_scale * LARGEST_BIAS), np.finfo(np.float32).tiny * 2**20)
     scales: Array = np.maximum(largest / largest_code, least).astype(np.float32).astype(np.float64)
     return scales
@@ -111,8 +111,11 @@ def largest_scale(operation: Operation, data_scale: float) -> float:
 
 def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
     """The layer's weights, each as the nearest code."""
-    values, bias = float_weights(operation)
-    axis = WEIGHT_AXIS[operation.code]
+    return rounded_values(*float_weights(operation), WEIGHT_AXIS[operation.code], data_scale, bits)
+
+
+def rounded_values(values: Array, bias: Array, axis: int, data_scale: float, bits: int = 8) -> QuantizedWeights:
+    """Float64 weights, each as the nearest code; ``axis`` goes along output channels."""
     scales = channel_scales(values, axis, bias, data_scale, largest_code(bits))
     return with_scales(values, scales, bias, axis, bits)
 
@@ -120,7 +123,8 @@ def rounded(operation: Operation, data_scale: float, bits: int = 8) -> Quantized
 def with_scales(values: Array, scales: Array, bias: Array, axis: int, bits: int = 8) -> QuantizedWeights:
     """Weights as the nearest codes of given scales."""
     across = [-1 if index == axis else 1 for index in range(values.ndim)]
-    coded = np.clip(np.rint(values / scales.reshape(across)), -largest_code(bits), largest_code(bits))
+    coded = values / scales.reshape(across)
+    np.clip(np.rint(coded, out=coded), -largest_code(bits), largest_code(bits), out=coded)
     return QuantizedWeights(coded.astype(np.int8), scales, bias, axis, bits)
 
 
