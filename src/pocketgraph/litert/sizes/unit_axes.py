@@ -25,7 +25,7 @@ def unit_axes(source: tuple[int, ...], target: tuple[int, ...]) -> Axes | None:
 
 
 def elements_with_units(operand: SizeOperand, target: tuple[int, ...]) -> list[Element] | None:
-    """What an operand says, with axes of size 1 put in or left out as ``target`` has them; None where that has others."""
+    """What an operand says, with the axes of size 1 that ``target`` has; None where that has other axes."""
     waiting = list(zip(operand.numbers, operand.elements, strict=True))
     found: list[Element] = []
     for size in target:
