@@ -284,6 +284,23 @@ def test_a_slice(name: str, compiled: list[str]) -> None:
         assert len(compiled) == 1
 
 
+@pytest.mark.parametrize("masks", ["ellipsis_mask=1, new_axis_mask=2", "begin_mask=1, end_mask=1, new_axis_mask=2"])
+def test_axes_of_size_one_are_put_in(masks: str, compiled: list[str]) -> None:
+    """``x[..., None]`` and ``x[:, None]``, between layers."""
+    body = f"""
+        begin = Const(int32[2] [0, 0])
+        end = Const(int32[2] [0, 0])
+        by = Const(int32[2] [1, 1])
+        more = StridedSlice(h, begin, end, by, T=float, Index=int32, {masks})
+        axis = Const(int32[1] [{2 if "ellipsis" in masks else 1}])
+        less = Mean(more, axis, T=float, Tidx=int32, keep_dims=false)
+        v = MatMul(less, w, T=float, transpose_a=false, transpose_b=false)
+        y = Tanh(v, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3, 2)])
+    assert len(compiled) == 1
+
+
 EINSUMS = {
     "heads": ("abc,cde->abde", "float[4, 2, 3] 0.25"),
     "joined": ("abc,cd->adb", "float[4, 3] 0.25"),
