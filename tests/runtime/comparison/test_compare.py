@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError, UsageError
+from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -220,6 +221,22 @@ def test_the_only_outputs_are_compared_whatever_their_names() -> None:
     assert not verify(model(), renamed)
     with pytest.raises(UsageError, match="the second model has no output 'p'"):
         verify(model(), renamed, outputs=["p"])
+
+
+def test_inputs_that_a_signature_named_are_found_in_a_file(tmp_path: pathlib.Path) -> None:
+    """TensorFlow 2 calls the placeholder of an input after its signature, and a file calls it after the input."""
+    given = """
+        {0}left = Placeholder(dtype=float, shape=[1,2])
+        {0}right = Placeholder(dtype=float, shape=[1,2])
+        {1} = Sub({0}left, {0}right, T=float)
+    """
+    export(parse(given.format("", "output_0")), tmp_path / "net.tflite")
+    frozen = parse(given.format("serving_default_", "StatefulPartitionedCall"))
+    assert verify(frozen, tmp_path / "net.tflite")
+    turned = parse(
+        given.format("serving_default_", "y").replace("left, serving_default_right,", "right, serving_default_left,")
+    )
+    assert not verify(turned, tmp_path / "net.tflite")
 
 
 def test_files_and_graphs_mix(tmp_path: pathlib.Path) -> None:

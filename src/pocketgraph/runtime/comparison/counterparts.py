@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
@@ -136,8 +137,8 @@ def _paired(
     left = []
     exact = {canonical(key): other for other in theirs for key in others.get(other, ())}  # "f:1" is not "f_1" there
     for name in mine:
-        names = {_plain(name), *map(_plain, public.get(name, ()))}
-        same = [other for other in theirs if names & {_plain(other), *map(_plain, others.get(other, ()))}]
+        names = {*_plain_names(name), *map(_plain, public.get(name, ()))}
+        same = [other for other in theirs if names & {*_plain_names(other), *map(_plain, others.get(other, ()))}]
         if name in exact:
             found[name] = exact[name]
         elif same:
@@ -148,6 +149,12 @@ def _paired(
     if sole and len(left) == len(free) == 1:
         found[left[0]] = free[0]
     return found
+
+
+def _plain_names(name: str) -> set[str]:
+    """A plain name, and what TensorFlow 2 calls it in the signature by whose key the input's name begins."""
+    plain = _plain(name)
+    return {plain, plain.removeprefix(f"{DEFAULT_SIGNATURE}_")}
 
 
 def _plain(name: str) -> str:
