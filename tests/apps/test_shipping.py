@@ -196,7 +196,9 @@ def test_other_samples_or_labels_in_the_same_place_are_another_call(tmp_path: pa
     assert keys[-1] == key_of([tmp_path / "model.pb", data, labels, None], "")
 
 
-def test_a_place_that_nothing_can_be_written_to_is_said(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_nothing_can_be_written_to_is_said(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pocketgraph.save(fragile(), tmp_path / "model.pb")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PocketgraphError, match=f"nothing can be written to {tmp_path}"):
