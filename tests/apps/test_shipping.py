@@ -34,7 +34,7 @@ DIGITS = ROOT / "examples" / "digits"
 
 
 EIGHT_BITS_ARE_FASTER = 0.7
-"""Of the time of floats, as it is measured where nothing else computes; times of models so small are noise elsewhere."""
+"""Of the time of floats, as measured where nothing else computes; times of models so small are noise elsewhere."""
 
 
 @pytest.fixture(autouse=True)
