@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
 from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import check_folder, write_atomically
 from pocketgraph.version import VERSION
 
 
@@ -37,6 +37,7 @@ def earlier(folder: str, key: str) -> Shipment | None:
 @contextlib.contextmanager
 def made_folder(folder: str) -> Iterator[None]:
     """Makes a folder where there is none, and takes it away where the work fails before it holds a file."""
+    check_folder(folder)
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
     try:
