@@ -156,6 +156,8 @@ def test_a_negative_radius_brings_nobody_down(tmp_path: pathlib.Path, monkeypatc
         ("GatherNd", [np.ones((3, 0, 5)), np.int64([[2], [0]])], {}, r"params is empty. Params shape: \[3, 0, 5\]"),
         ("QuantizedInstanceNorm", [np.ones((1, 2, 2, 3), np.uint8), np.float32(0), np.float32(1)],
          {"output_range_given": True, "given_y_min": 1.0, "given_y_max": 1.0}, "given_y_min must be less"),
+        ("FractionalMaxPool", [np.ones((1, 4, 4, 1), np.float32)], {"pooling_ratio": (1, 2, 2, 1), "seed": 1},
+         "seed and seed2 should be 0"),
         ("DecodeBmp", [np.array([b"BM"], object)], {}, r"contents must be a scalar, its shape is \[1\]"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.isalnum() else "",
