@@ -159,7 +159,7 @@ def _shrunk(point: Array, rate: Array, l1: Array, l2: Array) -> Array:
     return np.asarray(point / (1 + rate * l2))
 
 
-def _check_strengths(lr: Array, *strengths: Array, power: Any = 0, may_rest: bool = False) -> None:
+def check_strengths(lr: Array, *strengths: Array, power: Any = 0, may_rest: bool = False) -> None:
     """Raises RunError for what TensorFlow refuses, NaN too: a rate or a strength below 0, a power above it."""
     if not (lr >= 0 if may_rest else lr > 0):
         raise RunError(f"lr must be {'0 or more' if may_rest else 'above 0'}, not {lr}")
@@ -177,7 +177,7 @@ def proximal_gradient_descent(var: Variable, alpha: Array, l1: Array, l2: Array,
 
 def proximal_adagrad(var: Variable, accum: Variable, lr: Array, l1: Array, l2: Array, grad: Array) -> None:
     """A step of Adagrad, then the proximal one with the same rate"""
-    _check_strengths(lr, l1, l2)
+    check_strengths(lr, l1, l2)
     change(accum, lambda now: now + grad * grad)
     rate = lr / np.sqrt(accum.read())
     change(var, lambda now: _shrunk(now - rate * grad, rate, l1, l2))
@@ -210,7 +210,6 @@ def ftrl_v2(
     l2_shrinkage: Array, lr_power: Array, *, multiply_linear_by_lr: bool = False,
 ) -> None:  # fmt: skip
     """FTRL whose linear term takes grad + 2·l2_shrinkage·var; the term may be kept multiplied by lr"""
-    _check_strengths(lr, l2_shrinkage, may_rest=multiply_linear_by_lr)
     shrunk = grad + 2 * l2_shrinkage * var.read()
     _ftrl(var, accum, linear, grad, shrunk, lr, l1, l2, lr_power, multiply_linear_by_lr)
 
@@ -219,7 +218,6 @@ def _ftrl(
     var: Variable, accum: Variable, linear: Variable, grad: Array, shrunk: Array, lr: Array, l1: Array, l2: Array,
     lr_power: Array, multiply_linear_by_lr: bool,
 ) -> None:  # fmt: skip
-    _check_strengths(lr, l1, l2, power=lr_power, may_rest=multiply_linear_by_lr)
     before, now = accum.read(), accum.read() + grad * grad
     weights = var.read()
     grown, old = now**-lr_power, before**-lr_power

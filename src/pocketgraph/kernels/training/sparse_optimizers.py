@@ -125,7 +125,8 @@ def ftrl(
     var: Variable, accum: Variable, linear: Variable, grad: Array, lr: Array, l1: Array, l2: Array, lr_power: Array,
     *, multiply_linear_by_lr: bool = False,
 ) -> None:  # fmt: skip
-    """The dense step, but a linear term that is NaN makes the variable NaN"""
+    """The dense step, but a linear term that is NaN makes the variable NaN, and what TensorFlow checks here alone"""
+    optimizers.check_strengths(lr, l1, l2, power=lr_power, may_rest=multiply_linear_by_lr)
     optimizers.ftrl(var, accum, linear, grad, lr, l1, l2, lr_power, multiply_linear_by_lr=multiply_linear_by_lr)
     _keep_nan(var, linear)
 
@@ -135,6 +136,7 @@ def ftrl_v2(
     l2_shrinkage: Array, lr_power: Array, *, multiply_linear_by_lr: bool = False,
 ) -> None:  # fmt: skip
     """Likewise"""
+    optimizers.check_strengths(lr, l1, l2, l2_shrinkage, power=lr_power, may_rest=multiply_linear_by_lr)
     optimizers.ftrl_v2(
         var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power, multiply_linear_by_lr=multiply_linear_by_lr
     )
