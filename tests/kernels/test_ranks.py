@@ -158,6 +158,8 @@ def test_a_negative_radius_brings_nobody_down(tmp_path: pathlib.Path, monkeypatc
          {"output_range_given": True, "given_y_min": 1.0, "given_y_max": 1.0}, "given_y_min must be less"),
         ("FractionalMaxPool", [np.ones((1, 4, 4, 1), np.float32)], {"pooling_ratio": (1, 2, 2, 1), "seed": 1},
          "seed and seed2 should be 0"),
+        ("XlaPad", [np.ones((2, 3), np.float32), np.float32(0), np.int32([-1, -1]), np.int32([-2, -1]),
+                    np.int32([0, 0])], {}, r"of \[2, 3\] give sizes of \[-1, 1\]"),
         ("DecodeBmp", [np.array([b"BM"], object)], {}, r"contents must be a scalar, its shape is \[1\]"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.isalnum() else "",
