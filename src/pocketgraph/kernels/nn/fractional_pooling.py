@@ -39,6 +39,8 @@ def _edges(
         raise RunError(f"tensor_in must be 4-dimensional, not of shape {list(value.shape)}")
     if len(ratio) != 4 or any(r < 1 for r in ratio) or ratio[0] != 1 or ratio[3] != 1:
         raise RunError(f"pooling_ratio must be four numbers from 1 on, the first and last 1, not {list(ratio)}")
+    if not deterministic and (seed or seed2):
+        raise RunError("Both seed and seed2 should be 0 if deterministic is false.")
     wanted = [math.floor(size / r) for size, r in zip(value.shape[1:3], ratio[1:3], strict=True)]
     if min(wanted) < 1:
         raise RunError(f"pooling_ratio {list(ratio)} leaves nothing of {list(value.shape)}")
@@ -65,6 +67,12 @@ def _spans(edges: Array, overlapping: bool, size: int) -> list[slice]:
     return [slice(a, min(b + overlapping, size)) for a, b in itertools.pairwise(ends)]
 
 
+def _largest(values: Array, axis: tuple[int, int]) -> Array:
+    """What is no number is passed over; nothing is below the type's lowest finite number."""
+    least = (np.iinfo if values.dtype.kind in "iu" else np.finfo)(values.dtype).min
+    return np.asarray(np.fmax.reduce(values, axis=axis, initial=least))
+
+
 def _mean(values: Array, axis: tuple[int, int]) -> Array:
     if values.dtype.kind in "iu":
         total = values.sum(axis=axis, dtype=np.int64)
@@ -88,7 +96,7 @@ def _register(op: str, reduce: Callable[..., Array]) -> None:
         return result, rows, columns
 
 
-_register("FractionalMaxPool", np.max)
+_register("FractionalMaxPool", _largest)
 _register("FractionalAvgPool", _mean)
 
 
