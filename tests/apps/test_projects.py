@@ -32,6 +32,7 @@ from pocketgraph.formats import files, load, save
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import coded
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
@@ -1012,3 +1013,36 @@ def test_labels_are_of_the_scores_and_not_of_the_box_beside_them(tmp_path: pathl
     about = metadata(load(tmp_path / "net.tflite").extra)
     assert about is not None
     assert about.outputs == ("box", "probability")
+
+
+BOXES = """
+    image = Placeholder(dtype=float, shape=[1,8,8,3])
+    axes = Const(int32[1] [3])
+    rows = Const(int32[2] [-1, 4])
+    flat = Mean(image, axes, T=float, Tidx=int32)
+    found/boxes = Reshape(flat, rows, T=float, Tshape=int32)
+    of_four = Const(int32[1] [1])
+    found/scores = Mean(found/boxes, of_four, T=float, Tidx=int32)
+    column = Const(int32 1)
+    found/classes = ArgMax(found/boxes, column, T=float, output_type=int64)
+"""
+
+
+def test_a_detectors_classes_of_64_bits_are_narrow_on_the_page(tmp_path: pathlib.Path) -> None:
+    tensors = {part: f"found/{part}:0" for part in ("boxes", "scores", "classes")}
+    signature = Signature({"image": "image:0"}, tensors)
+    graph = parse(BOXES).replace(signatures={DEFAULT_SIGNATURE: signature})
+    made = make_project("web", graph, tmp_path / "page")
+    facts = json.loads((tmp_path / "page/public/model.json").read_text())
+    types = {part: port["dtype"] for part, port in zip(facts["parts"], facts["outputs"], strict=True)}
+    assert types == {"boxes": "float32", "scores": "float32", "classes": "int32"}
+    assert made.shown == "a page that shows boxes around things, followed over frames"
+
+
+def test_a_page_for_boxes_that_nothing_decodes_says_how_they_are_read(tmp_path: pathlib.Path) -> None:
+    graph = parse(BOXES.replace("[-1, 4]", "[1, -1, 4]").replace("rows = Const(int32[2]", "rows = Const(int32[3]"))
+    made = make_project("web", graph, tmp_path / "page", outputs=["found/boxes"])
+    hint = "save the model with outputs called boxes, [n, 4] of top, left, bottom, right, and scores, [n]"
+    assert f"nothing tells how 'found/boxes' [1, 16, 4] is read; where these are boxes, {hint}" in made.notes
+    with pytest.raises(UsageError, match=r"no detector's that is known; save the model with outputs called boxes"):
+        make_project("web", graph, tmp_path / "other", app="detect")

@@ -190,10 +190,21 @@ def test_other_samples_or_labels_in_the_same_place_are_another_call(tmp_path: pa
         keys.append(key_of([tmp_path / "model.pb", data, labels, None], ""))
     assert len({*keys}) == len(keys)
     assert keys[-1] == key_of([tmp_path / "model.pb", data, labels, None], "")
+    (data / "out").mkdir()
+    inside = key_of([tmp_path / "model.pb", data, labels], "", str(data / "out"))
+    (data / "out" / "report.html").write_text("of the first call")
+    assert inside == key_of([tmp_path / "model.pb", data, labels], "", str(data / "out"))
+    (data / "photo.png").write_bytes(b"another")
+    assert inside != key_of([tmp_path / "model.pb", data, labels], "", str(data / "out"))
+    assert inside != key_of([tmp_path / "model.pb", data, labels], "", str(data))  # all of it is data still
 
 
 def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:
     pocketgraph.save(fragile(), tmp_path / "model.pb")
+    with pytest.raises(
+        FormatError, match=r"cat,dog: the labels cannot be read: .*; names with commas .* a file, one a"
+    ):
+        ship(tmp_path / "model.pb", tmp_path / "out", labels="cat,dog")
     with pytest.raises(UsageError, match="is a file, not a folder"):
         ship(tmp_path / "model.pb", tmp_path / "model.pb")
     with pytest.raises(UsageError, match="must be 0 or more"):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ import pytest
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from quantize_nets import SHAPE, net
@@ -65,6 +68,51 @@ def test_a_session_answers_in_a_forked_process(threads: int, callers: int, cache
             thread.join()
     (found,) = session.run(["y"], {"x": x})
     np.testing.assert_array_equal(found, expected)
+
+
+VARIABLE = parse("""
+    x = Placeholder(dtype=float, shape=[2])
+    v = VarHandleOp(dtype=float, shape=[2])
+    first = Const(float [1, 2])
+    init = AssignVariableOp(v, first, dtype=float)
+    read = ReadVariableOp(v, dtype=float)
+    y = Add(x, read, T=float)
+""")
+
+
+def test_a_fork_waits_until_a_variable_has_its_value_again() -> None:
+    """The forked process has neither the thread that changes it nor what that took out to be changed."""
+    x = np.ones(2, np.float32)
+    with Session(VARIABLE, cache_dir="") as session:
+        session.run([], targets=["init"])
+        session.run(["y"], {"x": x})
+        [variable] = [each for each in session._state.values() if isinstance(each, Variable)]
+        is_taken = threading.Event()
+
+        def change() -> None:
+            with variable.lock:
+                value = variable.taken()
+                is_taken.set()
+                time.sleep(0.5)
+                value += 1
+                variable.keep(value)
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        is_taken.wait()
+        assert answered(session, x, np.float32([3, 4])) == 0
+        changing.join()
+        np.testing.assert_array_equal(session.run(["y"], {"x": x})[0], [3, 4])
+
+
+def test_turns_that_threads_of_the_other_process_have_are_free() -> None:
+    x = np.ones(2, np.float32)
+    with Session(VARIABLE, cache_dir="", inter_op_threads=1) as session:
+        session.run([], targets=["init"])
+        turn = session._running._turn
+        assert turn is not None
+        with turn:  # as long as a run in another thread has it
+            assert answered(session, x, np.float32([2, 3])) == 0
 
 
 def test_comparisons_that_wait_at_a_fork_are_left_to_the_other_process(

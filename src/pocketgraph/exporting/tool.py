@@ -86,6 +86,7 @@ def export(
     input_width: int | None = None,
     input_height: int | None = None,
     sample_rate: int | None = None,
+    keep_dropout: bool = False,
     tolerance: float | None = None,
     threads: int = 1,
     force: bool = False,
@@ -106,8 +107,8 @@ def export(
         source: a graph, a model file, or the directory of a SavedModel or training.
         path: the file or folder to write; its suffix says which form unless ``target`` does.
         target: the name of a target; ``pocketgraph export --help`` lists them.
-        inputs, outputs, signatures, shapes, values: see ``opening.opened``.
-        labels: the name of each class of the first output, or the file that has one a line.
+        inputs, outputs, signatures, shapes, values, keep_dropout: see ``opening.opened``.
+        labels: the name of each class of the first output, or of the only softmax, or the file that has one a line.
         calibration: of scores, a line for each class, or the file that has them.
         about: name, author, licence and such.
         samples: realistic inputs: a folder, a file, or arrays by public name with samples along the first axis, as for
@@ -141,7 +142,7 @@ def export(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, tell)
     how = ExportOptions(
         reading, inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads,
-        progress, keeps_dropout=chosen.draws_numbers,
+        progress, keep_dropout=keep_dropout,
     )  # fmt: skip
     model = model_to_export(source, replace(how, takes_texts=chosen.takes_texts))
     try:
@@ -162,7 +163,7 @@ class ExportOptions:
     Attributes:
         reading: how the samples are read.
         takes_texts: whether the target holds what reads texts.
-        keeps_dropout: see ``opened``.
+        keep_dropout: see ``opened``.
         inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads, progress: as
             for ``export``.
     """
@@ -181,7 +182,7 @@ class ExportOptions:
     threads: int = 1
     progress: Progress | None = None
     takes_texts: bool = False
-    keeps_dropout: bool = True
+    keep_dropout: bool = False
 
 
 def model_to_export(source: Source, how: ExportOptions) -> ExportModel:
@@ -196,7 +197,7 @@ def model_to_export(source: Source, how: ExportOptions) -> ExportModel:
         return opened(
             source, inputs=how.inputs, outputs=outputs, signatures=how.signatures, shapes=how.shapes,
             values=how.values, texts=_texts(how.samples, reading), takes_texts=how.takes_texts,
-            notify=reading.notify, keeps_dropout=how.keeps_dropout,
+            notify=reading.notify, keep_dropout=how.keep_dropout,
         )  # fmt: skip
 
     model = made(how.outputs)

@@ -15,6 +15,8 @@ from pocketgraph.kernels.ranks import checked
 
 CO_VARARGS = 0x04  # of inspect, whose import takes long: a function takes ``*values``
 R = TypeVar("R")
+AT_END = "at the end"
+"""Where a run's values have what is to be called when it ends (see ``Context.at_end``)."""
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
 
@@ -51,6 +53,10 @@ class Context:
     def instance(self) -> str:
         """The node in this call of its function: what a kernel keeps for itself from run to run goes by this name."""
         return f"{self.caller}{self.node.name}"
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Has something called when the run has ended, whatever ended it."""
+        self.step.setdefault(AT_END, []).append(call)
 
     def shared(self, kind: str, name: str, make: Callable[[str], R]) -> R:
         """The session's resource of this kind and name; it is made when it is asked for first.

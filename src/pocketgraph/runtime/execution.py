@@ -6,9 +6,11 @@ A call that was made before takes a shorter way, through the call cache (plannin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.sandbox import Directory
 
+FORK_WAIT = 10.0  # seconds that a fork waits for who changes a variable, or plans
 STEP_LIMIT = 10_000_000  # node executions inside loops in one run: half a minute, where real models take milliseconds
+
+
+_living: weakref.WeakSet[Running] = weakref.WeakSet()
 
 
 class Running:
@@ -39,6 +45,9 @@ class Running:
         plans: what is run.
         state: values that live as long as the session: variables, tables, random generators.
         step_limit, memory_limit, files_dir, inter_op_threads, seed: as for Session.
+
+    Attributes:
+        plans, state: as given.
     """
 
     def __init__(
@@ -52,15 +61,23 @@ class Running:
         inter_op_threads: int | None = None,
         seed: int | None = None,
     ) -> None:
-        self._plans = plans
+        self.plans = plans
         self._memory_limit = memory_limit
         files: Directory | None = None
         if files_dir is not None:
             from pocketgraph.runtime.sandbox import Directory
 
             files = Directory(files_dir)
-        self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
+        self._inter_op_threads = inter_op_threads
+        self.state = state
         self._new_run = _NewRuns(state, step_limit, memory_limit, files, seed)
+        self.begin_anew()
+        _living.add(self)
+
+    def begin_anew(self) -> None:
+        """Gives turns out anew: in a forked process nobody has one."""
+        count = self._inter_op_threads
+        self._turn = None if count is None else threading.BoundedSemaphore(count)
 
     def run(
         self,
@@ -92,7 +109,7 @@ class Running:
         trace: StepTrace | None,
         deadline: Deadline | None = None,
     ) -> list[Array]:
-        wanted, goals, calls = listed(fetches), listed(targets), self._plans.calls
+        wanted, goals, calls = listed(fetches), listed(targets), self.plans.calls
         if not wanted and not goals:
             raise RunError("Must specify at least one target to fetch or execute")
         since = calls.forgotten
@@ -108,7 +125,7 @@ class Running:
                 if of_any_sizes.is_repeated:
                     calls.remember(fetches, feeds, targets, execution, since)
                 return execution(values)
-            earlier = self._plans.earlier(wanted, feeds, goals)
+            earlier = self.plans.earlier(wanted, feeds, goals)
             if earlier is not None:
                 prepared, values = earlier
                 execution = self.execution(prepared)
@@ -119,7 +136,7 @@ class Running:
                 return execution(values)
         from pocketgraph.runtime.resolved_call import feed_specs, resolve_call
 
-        graph = self._plans.graph
+        graph = self.plans.graph
         outputs = calls.outputs.get(wanted)
         if outputs is None:
             found = fetched(graph, wanted)
@@ -134,11 +151,11 @@ class Running:
         call = resolve_call(graph, wanted, feeds, goals, outputs, specs)
         if outputs is None:
             calls.note_outputs(wanted, call.key.fetches)
-        prepared = self._plans.prepare(call)
+        prepared = self.plans.prepare(call)
         if trace is not None or deadline is not None:
             if trace is not None and (prepared.executables or prepared.once_with is not None):
                 # What came from the cache does not know its operations, so it is compiled again, once.
-                prepared = self._plans.prepare(call, traced=True)
+                prepared = self.plans.prepare(call, traced=True)
             results = self.watched(prepared, call, trace, deadline)
             if trace is not None:
                 trace.rename(lambda name: name if name in graph.nodes else before_rounds(name)[0])
@@ -146,7 +163,7 @@ class Running:
         execution = self.execution(prepared)
         changed = [name for (name, given), value in zip(feeds.items(), call.values, strict=True) if given is not value]
         if changed:
-            self._plans.keep_declared(feeds)
+            self.plans.keep_declared(feeds)
         else:
             calls.remember(fetches, feeds, targets, execution, since)
             calls.note_any_sizes(wanted, feeds, goals, prepared.any_sizes)
@@ -293,12 +310,44 @@ def _once(execution: Execution, threads: int) -> Execution:
 class _Unseeded:
     """A random generator that is made when it is first used: importing numpy.random is a tenth of a warm start."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._generator: np.random.Generator | None = None
+    _generator: np.random.Generator | None = None
 
     def __getattr__(self, name: str) -> Any:
-        with self._lock:
-            if self._generator is None:
-                self._generator = np.random.default_rng()
+        if self._generator is None:  # of two threads each may make one: a lock would be held while that is imported
+            self._generator = np.random.default_rng()
         return getattr(self._generator, name)
+
+
+_at_fork = threading.local()
+
+
+def _sessions() -> list[Running]:
+    while True:
+        with contextlib.suppress(RuntimeError):  # another thread has made one meanwhile
+            return [*_living]
+
+
+def _before_fork() -> None:
+    """Waits until nobody plans, or changes what lives in sessions: a forked process has neither who could end that, nor
+    the value that was taken out to be changed, and never imports what another thread was importing for a plan."""
+    living = _sessions()
+    found = {id(each): each for running in living for each in tuple(running.state.values()) if hasattr(each, "lock")}
+    locks = [found[key].lock for key in sorted(found)]  # the order in which who takes several takes them
+    locks += [running.plans.lock for running in sorted(living, key=id)]  # which who changes a variable may wait for
+    _at_fork.held = [lock for lock in locks if lock.acquire(timeout=FORK_WAIT)]
+
+
+def _after_fork() -> None:
+    for lock in _at_fork.held:
+        lock.release()
+    del _at_fork.held
+
+
+def _after_fork_in_child() -> None:
+    _after_fork()
+    for running in _sessions():
+        running.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -22,6 +22,7 @@ STEP_PASSES = {
     "products_in_numpy": "products of dense layers that are trained are NumPy's",
     "fused_pooled_layers": "a trained convolution with its max pool, and all its gradients, are a step each",
     "fused_rectified_layers": "trained convolutions with rectifier, and all their gradients, are a step each",
+    "trained_batch_norms": "batch norms in training, their rectifiers and all their gradients are a step each",
     "changing_weights": "trained convolutions are XNNPACK's, whose packed weights are written anew in each run",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",

@@ -172,7 +172,7 @@ def make_project(
         reading = replace(reading, input_mean=about.scaling[0], input_std=about.scaling[1])
     how = ExportOptions(
         reading, inputs, outputs, signatures, shapes, values, labels, about=About(name=names.title), samples=samples,
-        threads=threads, progress=progress, keeps_dropout=False,
+        threads=threads, progress=progress,
     )  # fmt: skip
     model = model_to_export(source, how)
     model, finished = _as_it_is(model, where, kind, built_on)

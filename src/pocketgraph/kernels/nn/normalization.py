@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
@@ -87,13 +88,8 @@ def fused_batch_norm(
         with np.errstate(all="ignore"):  # and not mean(), which warns of batches without samples all the same
             center = wide.sum(axis=axes, dtype=np.float64) / np.float64(count)
             spread = np.square(wide - _along_channels(center, x.ndim, data_format)).sum(axis=axes) / np.float64(count)
-        used_mean, used_variance = center.astype(kind), spread.astype(kind)
-        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
-        out_mean, out_variance = used_mean, unbiased
-        if exponential_avg_factor != 1 and mean.size:
-            part = kind.type(exponential_avg_factor)
-            out_mean = (1 - part) * mean + part * used_mean
-            out_variance = (1 - part) * variance + part * unbiased
+        handed = handed_out(center, spread, count, (mean, variance), exponential_avg_factor, kind)
+        out_mean, out_variance, used_mean, used_variance = handed
     else:
         if mean.shape != (channels,) or variance.shape != (channels,):
             raise ValueError(f"shapes that do not fit: x {list(x.shape)}, mean {list(mean.shape)}")
@@ -103,6 +99,28 @@ def fused_batch_norm(
     y = (wide - _along_channels(used_mean, x.ndim, data_format)) * _along_channels(gain, x.ndim, data_format)
     y = y + _along_channels(offset, x.ndim, data_format)
     return y.astype(x.dtype, copy=False), out_mean, out_variance, used_mean, used_variance
+
+
+def handed_out(
+    center: Array, spread: Array, count: int, averages: Sequence[Array], factor: float, kind: np.dtype[Any]
+) -> tuple[Array, Array, Array, Array]:
+    """What training's batch norms hand out besides: (mean, unbiased variance, and the two that the gradient wants).
+
+    Args:
+        center, spread: the batch's mean and its variance, that of the sample, float64 [channels].
+        count: pixels of the batch.
+        averages: the running (mean, variance), empty where there are none.
+        factor: how much of the new ones goes into the averages; 1: there are none.
+        kind: the type of all four.
+    """
+    with np.errstate(all="ignore"):
+        used_mean, used_variance = center.astype(kind), spread.astype(kind)
+        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
+        if factor == 1 or not averages[0].size:
+            return used_mean, unbiased, used_mean, used_variance
+        part, (mean, variance) = kind.type(factor), averages
+        moved = (1 - part) * mean + part * used_mean, (1 - part) * variance + part * unbiased
+    return (*moved, used_mean, used_variance)
 
 
 @kernel("FusedBatchNormV3")

@@ -73,6 +73,7 @@ class OpenLayers:
         unread: of layers that do without some of these, those.
         cuts: layers that take some elements of open axes.
         late: nodes that compute such numbers of the sizes of what heavy nodes compute.
+        asks_late_sizes: whether there are such, or nodes that are no layers take such sizes with other numbers.
         has_windows: whether some layer slides a window in steps, or pads.
     """
 
@@ -84,6 +85,7 @@ class OpenLayers:
         self.unread: dict[str, str] = {}
         self.cuts: set[str] = set()
         self.late: set[str] = set()
+        self.asks_late_sizes = False
         self.has_windows = False
         self.from_sizes: set[str] = set()
         self.before: dict[str, Node] = {}
@@ -138,6 +140,7 @@ class OpenLayers:
         elif not self._is_layer(node, made, shapes, taken, inferred):
             if is_heavy:
                 return False
+            self.asks_late_sizes |= is_behind and not self.from_sizes.isdisjoint(taken)
             if self.takes_sizes and is_of_sizes and is_behind:
                 self.late.add(node.name)
                 return True
