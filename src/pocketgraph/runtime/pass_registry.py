@@ -29,6 +29,7 @@ STEP_PASSES = {
     "lent_arrays": "parts that run often take large arrays where they lie, and put large results where they are read",
     "records_together": "Example records of a batch are read a feature of all at a time, or entry by entry",
     "records_by_pattern": "Example records like many before are read by a regular expression that these taught",
+    "plain_patterns": "regular expressions that cannot make Python's matcher go back far are given to it",
     "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",
     "updates_in_place": "optimizers change large variables where their values lie",
     "kept_heap": "what a step of training frees stays with the process for the next one",

@@ -178,12 +178,7 @@ def make_project(
     model, finished = _as_it_is(model, where, kind, built_on)
     if labels and not finished:
         model = _scores_first(model)
-    scores = model.main.outputs[0].tensor
-    if not finished and not model.labels:
-        model = replace(model, labels=tuple(class_names(model.graph, scores)))
-    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
-    if where is not None and not is_told:
-        model = replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify or unheard)))
+    model = _with_labels(model, where, reading.notify, is_finished=bool(finished))
     model, resized = as_large_as_resized(model)
     own += resized
     if finished and model.front is None:
@@ -204,6 +199,17 @@ def make_project(
         project.notes.append(UNSAID.format(mean=option("input_mean"), std=option("input_std")))
     size = sum(os.path.getsize(file) for file in written)
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
+
+
+def _with_labels(model: ExportModel, where: str | None, notify: Notify, *, is_finished: bool) -> ExportModel:
+    """The model with the names of classes that its graph, or a file beside it, tells where nobody gave any."""
+    scores = model.main.outputs[0].tensor
+    if not is_finished and not model.labels:
+        model = replace(model, labels=tuple(class_names(model.graph, scores)))
+    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
+    if where is None or is_told:
+        return model
+    return replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify)))
 
 
 def _graph_of(path: str) -> str:

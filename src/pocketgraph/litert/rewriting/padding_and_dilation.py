@@ -156,8 +156,8 @@ def absorb_padding(program: Program, *, any_size: bool = False) -> None:
         padding = view.only_source(operation.inputs[0])
         if padding is None or padding.code != "PAD" or operation.inputs[1] is None:
             continue
-        source, rows = padding.inputs
-        if source is None or rows is None or rows.constant is None:
+        source, rows = padding.operands
+        if rows.constant is None:
             continue
         if any_size and (operation.options["stride_h"], operation.options["stride_w"]) != (1, 1):
             continue
