@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.part_lowering import Trial
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program_record import split
 from support import assert_close, in_threads
 
 FLOAT = DType.named("float")
@@ -306,3 +310,22 @@ def test_an_empty_result_keeps_its_type() -> None:
     """)
     (result,), _ = run_graph(graph, {"x:0": np.zeros((1, 0), np.float32)}, ["y:0"])
     assert (result.shape, result.dtype) == ((2, 0), np.float32)
+
+
+def test_what_is_known_of_many_outputs_takes_time_in_proportion_to_them() -> None:
+    def seconds(count: int) -> float:
+        x = Value("x", FLOAT, (2,))
+        inputs = [x, *(Value(f"i{n}", FLOAT, (2,)) for n in range(count))]
+        made = [Value(f"y{n}", FLOAT, (2,)) for n in range(count)]
+        operations = [Operation("NEG", [x], [value]) for value in made]
+        outputs = [*made, *inputs[1:], *made]
+        began = time.process_time()
+        about, _ = split(Program(inputs, outputs, operations), [v.name for v in inputs], ["float32"] * len(inputs))
+        took = time.process_time() - began
+        assert about["fed"] == [0]
+        assert about["sources"][count - 1 : count + 1] == [("computed", count - 1), ("input", 1)]
+        assert about["sources"][2 * count :] == about["sources"][:count]
+        return took
+
+    few, many = (min(seconds(count) for _ in range(3)) for count in (1000, 8000))
+    assert many < 24 * few  # 64 times as many pairs

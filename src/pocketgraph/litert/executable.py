@@ -85,7 +85,8 @@ class Executable:
         self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
         self._constants = [decoded(text, dtype).reshape(shape) for text, dtype, shape in about["constants"]]
         self._fed: list[int] = about["fed"]
-        self._copied = [self._sources.index(source) < place for place, source in enumerate(self._sources)]
+        first: dict[tuple[str, int], int] = {}
+        self._copied = [first.setdefault(source, place) < place for place, source in enumerate(self._sources)]
         is_narrow = bool(self._rounded) or self._computed_in != [dtype for _, dtype, _ in about["inputs"]]
         is_straight = self._sources == [("computed", index) for index in range(len(about["computed"]))]
         self._is_plain = is_straight and not is_narrow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,18 +20,14 @@ def split(
     LiteRT does not pass inputs or constants straight through, so those are seen to here; nor, unless their shapes are
     to be kept, last reshapes.
     """
-    computed = [v for v in dict.fromkeys(program.outputs) if v.constant is None and v not in program.inputs]
-    constants = [v for v in dict.fromkeys(program.outputs) if v.constant is not None]
+    places: dict[Value, tuple[str, int]] = {value: ("input", place) for place, value in enumerate(program.inputs)}
+    given_out = Counter(program.outputs)
+    computed = [value for value in given_out if value.constant is None and value not in places]
+    constants = [value for value in given_out if value.constant is not None]
+    for kind, values in (("computed", computed), ("constant", constants)):
+        places.update((value, (kind, place)) for place, value in enumerate(values))
     read = program.uses()
-    fed = [index for index, value in enumerate(program.inputs) if read[value] > program.outputs.count(value)]
-    sources: list[tuple[str, int]] = []
-    for value in program.outputs:
-        if value.constant is not None:
-            sources.append(("constant", constants.index(value)))
-        elif value in program.inputs:
-            sources.append(("input", program.inputs.index(value)))
-        else:
-            sources.append(("computed", computed.index(value)))
+    fed = [index for index, value in enumerate(program.inputs) if read[value] > given_out[value]]
     given = computed if keep_shapes else _unshaped(program, computed)
     model = Program([program.inputs[index] for index in fed], given, program.operations)
     model.drop_unused()
@@ -39,7 +36,7 @@ def split(
     about = {
         "inputs": [(name, type, value.shape) for name, type, value in zip(inputs, types, program.inputs, strict=True)],
         "computed": [(value.shape, value.dtype.numpy.name) for value in computed],
-        "sources": sources,
+        "sources": [places[value] for value in program.outputs],
         "fed": fed,
         "constants": [
             (encoded(value.constant.numpy()), value.dtype.numpy.name, value.shape)
@@ -65,11 +62,13 @@ def _unshaped(program: Program, computed: Sequence[Value]) -> list[Value]:
     """
     producers, read = program.producers(), program.uses()
     given: list[Value] = []
+    taken = set(computed)
     for value in computed:
         last = producers[value]
         source = last.inputs[0] if last.code == "RESHAPE" and read[value] == 1 else None
-        is_free = source is not None and source in producers and source not in (*computed, *given)
+        is_free = source is not None and source in producers and source not in taken
         given.append(source if source is not None and is_free else value)
+        taken.add(given[-1])
     return given
 
 
