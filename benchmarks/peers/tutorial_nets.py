@@ -1,7 +1,8 @@
 """Writes training steps of tutorials' nets with TensorFlow 1: ``tutorial_nets.py FOLDER [NAME…]``.
 
-mnist has two 5x5 layers, cifar two with LRN, resnet batch norms, lstm_dynamic and lstm_static a cell over 28 rows. Each
-gets a folder that ``training_steps.py --folder FOLDER --names NAME`` reads. Weights and a batch are drawn.
+mnist has two 5x5 layers, cifar two with LRN, resnet batch norms (resnet_128 over 128 pictures in place of 32),
+lstm_dynamic and lstm_static a cell over 28 rows. Each gets a folder that ``training_steps.py --folder FOLDER --names
+NAME`` reads. Weights and a batch are drawn.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def cifar() -> tuple[Any, Any]:
         return loss, tf.train.ExponentialMovingAverage(0.9999, number).apply(tf.trainable_variables())
 
 
-def resnet() -> tuple[Any, Any]:
+def resnet(batch: int = 32) -> tuple[Any, Any]:
     def rectified(h: Any) -> Any:
         return tf.nn.relu(tf.layers.batch_normalization(h, momentum=0.9, epsilon=1e-5, training=True, fused=True))
 
@@ -75,7 +76,7 @@ def resnet() -> tuple[Any, Any]:
         shape = side, side, int(h.shape[-1]), count
         return tf.nn.conv2d(h, weights(*shape), [1, stride, stride, 1], "SAME")
 
-    x, y = images(32, 32, 32, 3)
+    x, y = images(batch, 32, 32, 3)
     h = convolved(x, 3, 16)
     for count, stride in ((16, 1), (32, 2), (64, 2)):
         inner = rectified(h)
@@ -101,6 +102,7 @@ NETS = {
     "mnist": mnist,
     "cifar": cifar,
     "resnet": resnet,
+    "resnet_128": lambda: resnet(128),
     "lstm_dynamic": lambda: lstm(True),
     "lstm_static": lambda: lstm(False),
 }

@@ -111,9 +111,10 @@ def rectified_convolution(
             rectify(made, rectifier, result[images])
 
 
-def rectify(made: Array, rectifier: str, result: Array) -> None:
-    """Puts what a rectifier makes of float32 numbers into ``result``; a NaN stays one."""
-    np.maximum(made, 0, out=result)
+def rectify(made: Array, rectifier: str, result: Array, zeros: Array | int = 0) -> None:
+    """Puts what a rectifier makes of float32 numbers into ``result``; a NaN stays one. NumPy takes half the time where
+    ``zeros`` are as many."""
+    np.maximum(made, zeros, out=result)
     if math.isfinite(LIMITS[rectifier]):
         np.minimum(result, np.float32(LIMITS[rectifier]), out=result)
 

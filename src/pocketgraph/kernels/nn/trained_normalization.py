@@ -19,7 +19,7 @@ BLOCK = 1 << 15
 """Elements of a block, about: 128 kB of float32, of which the second-level cache holds eight."""
 
 ROW = 512
-"""Elements of the rows, about, that are added up: whole pixels, so that NumPy adds long rows."""
+"""Elements of a row at most, which are added up: whole pixels, so that rows are long."""
 
 
 class _Blocks:
@@ -27,8 +27,11 @@ class _Blocks:
 
     def __init__(self, images: Array) -> None:
         self.channels, self.size = images.shape[-1], images.size
-        self.row = max(1, ROW // self.channels) * self.channels
-        self.step = min(self.size, max(1, BLOCK // self.row) * self.row)
+        pixels = self.size // self.channels
+        together = next(count for count in range(max(1, ROW // self.channels), 0, -1) if pixels % count == 0)
+        self.row = together * self.channels
+        self.step = max(1, min(self.size, BLOCK) // self.row) * self.row
+        self._ones = np.ones(self.step // self.row, np.float32)
 
     def __iter__(self) -> Iterator[slice]:
         return (slice(start, min(start + self.step, self.size)) for start in range(0, self.size, self.step))
@@ -37,18 +40,22 @@ class _Blocks:
         """The last block, which the cache still has, first."""
         yield from reversed(list(self))
 
-    def repeated(self, values: Array) -> Array:
+    def repeated(self, values: Array | int) -> Array:
         """One value a channel, for each pixel of a block."""
         found = aligned((self.step,), np.float32)
-        found.reshape(-1, self.channels)[...] = values
+        rows = found.reshape(-1, self.row)
+        rows[0].reshape(-1, self.channels)[...] = values
+        rows[1:] = rows[0]
         return found
 
-    def sums(self, one: Array, other: Array | None = None) -> Array:
-        """By channel, the float64 sums of a block, or of its product with another."""
-        width = self.channels if one.size % self.row else self.row
-        rows = one.reshape(-1, width)
-        by_row = rows.sum(axis=0) if other is None else np.einsum("ij,ij->j", rows, other.reshape(rows.shape))
-        return np.asarray(by_row.reshape(-1, self.channels).sum(axis=0, dtype=np.float64))
+    def add(self, block: Array, sums: Array) -> None:
+        """Adds a block to ``sums``, float64, one for each element of a row."""
+        rows = block.reshape(-1, self.row)
+        sums += self._ones[: len(rows)] @ rows  # in half of the time of a sum
+
+    def by_channel(self, sums: Array) -> Array:
+        """Such sums, channel by channel."""
+        return np.asarray(sums.reshape(-1, self.channels).sum(axis=0))
 
 
 def normalized(
@@ -71,25 +78,27 @@ def normalized(
     blocks, source, made = _Blocks(x), x.reshape(-1), result.reshape(-1)
     count = x.size // blocks.channels
     away = aligned((blocks.step,), np.float32)
-    total, squares = np.zeros(blocks.channels), np.zeros(blocks.channels)
+    first, total, squares = np.zeros((3, blocks.row))
     with np.errstate(all="ignore"):
-        first = (blocks.sums(source[: blocks.step]) / (blocks.step // blocks.channels)).astype(np.float32)
+        blocks.add(source[: blocks.step], first)
+        first = (blocks.by_channel(first) / (blocks.step // blocks.channels)).astype(np.float32)
         first[~np.isfinite(first)] = 0
         middle = blocks.repeated(first)
         for place in blocks:
             block = source[place]
             deviations = np.subtract(block, middle[: block.size], out=away[: block.size])
-            total += blocks.sums(deviations)
-            squares += blocks.sums(deviations, deviations)
-        moved = total / count
-        mean, variance = first + moved, np.maximum(squares / count - moved * moved, 0)
+            blocks.add(deviations, total)
+            deviations *= deviations
+            blocks.add(deviations, squares)
+        moved = blocks.by_channel(total) / count
+        mean, variance = first + moved, np.maximum(blocks.by_channel(squares) / count - moved * moved, 0)
         gain = scale / np.sqrt(variance + epsilon)
-        gains, shifts = map(blocks.repeated, (gain, offset - mean * gain))
+        gains, shifts, zeros = map(blocks.repeated, (gain, offset - mean * gain, 0))
         for place in blocks.back():
             block = np.multiply(source[place], gains[: made[place].size], out=made[place])
             block += shifts[: block.size]
             if rectifier:
-                rectify(block, rectifier, block)
+                rectify(block, rectifier, block, zeros[: block.size])
     return mean, variance
 
 
@@ -121,7 +130,7 @@ def normalization_gradients(
     outcome, limit = None if rectified is None else rectified.reshape(-1), np.float32(LIMITS.get(rectifier, math.inf))
     away, mask = aligned((blocks.step,), np.float32), aligned((blocks.step,), bool)
     middle = blocks.repeated(mean)
-    by_offset, products = np.zeros(blocks.channels), np.zeros(blocks.channels)
+    by_offset, products = np.zeros((2, blocks.row))
     with np.errstate(all="ignore"):
         for place in blocks:
             block = source[place]
@@ -134,8 +143,10 @@ def normalization_gradients(
                 passed[...] = passing
                 passed *= slope
             centred = np.subtract(block, middle[: block.size], out=away[: block.size])
-            by_offset += blocks.sums(passed)
-            products += blocks.sums(passed, centred)
+            blocks.add(passed, by_offset)
+            centred *= passed
+            blocks.add(centred, products)
+        by_offset, products = blocks.by_channel(by_offset), blocks.by_channel(products)
         inverse = 1 / np.sqrt(variance.astype(np.float64) + epsilon)
         gain, count = scale * inverse, x.size // blocks.channels
         curve = -gain * inverse * inverse * products / count
