@@ -45,10 +45,12 @@ def im2col(operation: Operation, values: Array, at: Array) -> Array:
     down, right = np.indices((height, width)).reshape(2, -1)
     pixels = batch * padded.shape[1] + row * options["stride_h"] + down * options["dilation_h"]
     pixels = pixels * padded.shape[2] + column * options["stride_w"] + right * options["dilation_w"]
-    taken = padded.reshape(-1, padded.shape[3]).take(pixels, axis=0)  # [rows, height * width, channels]
+    taken: Array = padded.reshape(-1, padded.shape[3]).take(pixels, axis=0)  # [rows, height * width, channels]
     if operation.code == "DEPTHWISE_CONV_2D":
-        return taken.repeat(options["multiplier"], axis=2)
-    return taken.reshape(len(at), -1)
+        taken = taken.repeat(options["multiplier"], axis=2)
+    else:
+        taken = taken.reshape(len(at), -1)
+    return taken
 
 
 def products(operation: Operation, rows: Array, values: Array) -> Array:
