@@ -30,7 +30,7 @@ def test_rows_times_weights_are_results(
     ]
     channels = shape[3] if code == "DEPTHWISE_CONV_2D" else shape[0]
     x, y = Value("x", FLOAT, source.shape), Value("y", FLOAT, (2, *lengths, channels))
-    inputs = [
+    inputs: list[Value | None] = [
         x,
         Value("w", FLOAT, shape, Constant.of(kernel)),
         Value("b", FLOAT, (channels,), Constant.of(np.zeros(channels, np.float32))),
