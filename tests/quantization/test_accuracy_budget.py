@@ -55,9 +55,12 @@ def test_a_tight_budget_leaves_more_in_float_and_is_kept(program: Program) -> No
     assert any(note.startswith("within the budget with") for note in outcome.notes)
 
 
-@pytest.mark.parametrize(("threads", "runners"), [(1, [1, 1]), (2, [1, 1, 1, 1]), (3, [3, 3]), (4, [2, 2, 2, 2])])
-def test_two_samples_are_judged_side_by_side_by_half_of_the_threads(
-    program: Program, threads: int, runners: list[int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("threads", "count", "runners"),
+    [(1, 16, [1, 1]), (2, 16, [1, 1, 1, 1]), (3, 16, [3, 3]), (4, 16, [2, 2, 2, 2]), (2, 9, [2, 2])],
+)
+def test_two_samples_are_judged_side_by_side_by_half_of_the_threads_where_there_are_many(
+    program: Program, threads: int, count: int, runners: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From one file of each program in memory; what is found does not depend on the threads."""
     outcome = quantize_program(
@@ -74,10 +77,10 @@ def test_two_samples_are_judged_side_by_side_by_half_of_the_threads(
             made.append(threads)
             super().__init__(model, threads)
 
-    wanted = compare_programs(outcome, lambda: iter(samples(9, seed=7)), 9, lambda scores: None)
+    wanted = compare_programs(outcome, lambda: iter(samples(count, seed=7)), count, lambda scores: None)
     monkeypatch.setattr(program_runner, "model_bytes", counted)
     monkeypatch.setattr(program_runner, "PlainRunner", Counted)
-    found = compare_programs(outcome, lambda: iter(samples(9, seed=7)), 9, lambda scores: None, threads)
+    found = compare_programs(outcome, lambda: iter(samples(count, seed=7)), count, lambda scores: None, threads)
     assert (len(written), made) == (2, runners)
     np.testing.assert_equal(asdict(found), asdict(wanted))
 

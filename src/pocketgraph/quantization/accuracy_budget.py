@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -38,6 +38,8 @@ from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
 LITTLE_DECIBELS = 10.0  # with less, the noise of an output is more than a tenth of what it says
+
+FEWEST_SIDE_BY_SIDE = 16  # samples; opening both programs once more takes as long as a dozen spare
 
 Truth = Callable[[int], "Sequence[int] | None"]
 """Gives the class of each sample, or None, when told how many scores there are."""
@@ -155,7 +157,7 @@ def compare_programs(
         result.exact, result.coded = TagAccuracy(), TagAccuracy()
     labels: Sequence[int] | Array | None = tags
     single: list[tuple[Array, Array]] = []
-    for index, (sample, exact, coded) in enumerate(_answers(outcome, islice(samples(), count), threads)):
+    for index, (sample, exact, coded) in enumerate(_answers(outcome, samples, count, threads)):
         wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact)
         given, *given_others = (own_answer(answer, repetitions) for answer in coded)
         for place, pair in enumerate(zip(wanted_others, given_others, strict=True), 1):
@@ -182,13 +184,14 @@ def compare_programs(
 
 
 def _answers(
-    outcome: QuantizationState, samples: Iterable[Sample], threads: int
+    outcome: QuantizationState, samples: Samples, count: int, threads: int
 ) -> Iterator[tuple[Sample, list[Array], list[Array]]]:
     """Each sample with the outputs of the float program and of the eight-bit one, as numbers.
 
-    Two samples are computed side by side, each by half of the threads: operators wait less for each other so.
+    Two samples are computed side by side, each by half of the threads: operators wait less for each other so. Few
+    samples are computed one after the other.
     """
-    calls = 2 - threads % 2
+    calls = 2 - threads % 2 if count >= FEWEST_SIDE_BY_SIDE else 1
     exact, coded = both(
         lambda: ProgramRunner(outcome.program, threads=threads // calls),
         lambda: ProgramRunner(outcome.converted.program, threads=threads // calls),
@@ -203,7 +206,7 @@ def _answers(
         finally:
             free.append(pair)
 
-    return mapped_ahead(answered, samples, calls if threads > 1 else 0)
+    return mapped_ahead(answered, islice(samples(), count), calls if threads > 1 else 0)
 
 
 def no_classes() -> UsageError:

@@ -17,7 +17,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.mixed_precision import sensitivity
+from pocketgraph.quantization.mixed_precision import segmented_execution, sensitivity
 from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.program_pass import copied
@@ -77,7 +77,11 @@ def test_the_noise_is_that_of_the_whole_program_with_the_codes_in_it(program: Pr
         assert found == pytest.approx(wanted, rel=1e-5), value.name
 
 
-def test_segments_give_what_the_program_gives_from_every_cut_on(program: Program) -> None:
+@pytest.mark.parametrize("together", [2, 3, 1000])
+def test_segments_give_what_the_program_gives_from_every_cut_on(
+    program: Program, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segmented_execution, "TOGETHER", together)
     cuts = [operation.outputs[0] for operation in program.operations[1::2]]
     running = SegmentedExecution(program, cuts, program.outputs, threads=2)
     (wanted,) = ProgramRunner(program)(SAMPLES[0])
@@ -95,7 +99,9 @@ def test_tensors_are_weighed_side_by_side_with_the_same_powers(
 ) -> None:
     """No two threads are in one segment at once: what LiteRT holds of it is there once."""
     spans = {value: Range(-2.0, 2.5) for operation in program.operations[:-1] for value in operation.outputs}
+    monkeypatch.setattr(segmented_execution, "TOGETHER", 1000)
     wanted = list(powers_of_codes(program, SAMPLES, spans))
+    monkeypatch.setattr(segmented_execution, "TOGETHER", 2)
     inside, crowded, seen, run = set[int](), list[int](), set[int](), ProgramRunner.__call__
 
     def watched(self: ProgramRunner, sample: list[np.ndarray]) -> list[np.ndarray]:

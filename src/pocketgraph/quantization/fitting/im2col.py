@@ -38,18 +38,19 @@ def im2col(operation: Operation, values: Array, at: Array) -> Array:
     """
     kernel = operator_rules.weights(operation)
     if operation.code == "FULLY_CONNECTED":
-        return values.reshape(-1, kernel.shape[1])[at].astype(np.float32, copy=False)
+        return values.reshape(-1, kernel.shape[1]).astype(np.float32, copy=False).take(at, axis=0)
     height, width = kernel.shape[1:3]
-    options, padded = operation.options, _padded(operation, values, height, width)
-    _, rows, columns, _ = operation.outputs[0].shape
-    batch, row, column = np.unravel_index(at, (len(values), rows, columns))
-    taken = np.empty((len(at), height * width, values.shape[3]), np.float32)
-    for place, (down, right) in enumerate(np.ndindex(height, width)):
-        at_row = row * options["stride_h"] + down * options["dilation_h"]
-        taken[:, place] = padded[batch, at_row, column * options["stride_w"] + right * options["dilation_w"]]
+    options, padded = operation.options, _padded(operation, values.astype(np.float32, copy=False), height, width)
+    batch, row, column = np.unravel_index(at[:, np.newaxis], operation.outputs[0].shape[:3])
+    down, right = np.indices((height, width)).reshape(2, -1)
+    pixels = batch * padded.shape[1] + row * options["stride_h"] + down * options["dilation_h"]
+    pixels = pixels * padded.shape[2] + column * options["stride_w"] + right * options["dilation_w"]
+    taken: Array = padded.reshape(-1, padded.shape[3]).take(pixels, axis=0)  # [rows, height * width, channels]
     if operation.code == "DEPTHWISE_CONV_2D":
-        return np.repeat(taken, options["multiplier"], axis=2) if options["multiplier"] > 1 else taken
-    return taken.reshape(len(at), -1)
+        taken = taken.repeat(options["multiplier"], axis=2)
+    else:
+        taken = taken.reshape(len(at), -1)
+    return taken
 
 
 def products(operation: Operation, rows: Array, values: Array) -> Array:

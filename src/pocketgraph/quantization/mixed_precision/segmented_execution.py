@@ -11,6 +11,8 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample
 
+TOGETHER = 8  # segments that are also one, so that fewer tensors move from one to the next
+
 Held: TypeAlias = dict[Value, Array]
 """The tensors that what follows a cut reads."""
 
@@ -35,7 +37,8 @@ class Segment(NamedTuple):
 class SegmentedExecution:
     """A program that is cut behind the operations that make some of its tensors.
 
-    Several threads may go through it: while one is in a segment, the others are in those before or behind it.
+    Several threads may go through it: while one is in a segment, the others are in those before or behind it. On the
+    way to the end they go through many segments at once where they can.
 
     Args:
         program: the program.
@@ -47,19 +50,22 @@ class SegmentedExecution:
     def __init__(self, program: Program, cuts: Iterable[Value], outputs: Sequence[Value], threads: int = 1) -> None:
         operations = program.operations
         makers = {value: at for at, operation in enumerate(operations) for value in operation.outputs}
+        makers.update((value, -1) for value in program.inputs)
         ends = sorted({0, *(makers[value] + 1 for value in cuts if value in makers), len(operations)})
         self._inputs, self._outputs = program.inputs, list(outputs)
         self._place = {value: ends.index(makers[value] + 1) for value in cuts if value in makers}
-        self._segments: list[Segment] = []
-        made_before = set(program.inputs)
-        for start, end in pairwise(ends):
+
+        def segment(start: int, end: int) -> Segment:
             inside, read = operations[start:end], set(_listed(operations[end:])) | set(outputs)
-            given = [value for value in dict.fromkeys(_listed(inside)) if value in made_before]
             made = [value for operation in inside for value in operation.outputs]
-            made_before.update(made)
+            given = [value for value in dict.fromkeys(_listed(inside)) if makers.get(value, end) < start]
             kept = [value for value in made if value in read]
             running = ProgramRunner(Program(given, kept, list(inside)), kept, threads)
-            self._segments.append(Segment(given, kept, running, read, Lock()))
+            return Segment(given, kept, running, read, Lock())
+
+        self._segments = [segment(start, end) for start, end in pairwise(ends)]
+        last = len(self._segments) - TOGETHER
+        self._joined = {at: segment(ends[at], ends[at + TOGETHER]) for at in range(0, last + 1, TOGETHER)}
 
     def place(self, value: Value) -> int:
         """How many segments come before the cut behind a tensor."""
@@ -71,7 +77,9 @@ class SegmentedExecution:
 
     def advance(self, held: Held, place: int) -> Held:
         """What is held a segment later."""
-        segment = self._segments[place]
+        return self._behind(self._segments[place], held)
+
+    def _behind(self, segment: Segment, held: Mapping[Value, Array]) -> Held:
         with segment.lock:
             results = segment.running([held[value] for value in segment.given])
         known = {**held, **dict(zip(segment.made, results, strict=True))}
@@ -80,8 +88,10 @@ class SegmentedExecution:
     def finish(self, held: Mapping[Value, Array], place: int) -> list[Array]:
         """The program's outputs, from what is held after so many segments."""
         known = dict(held)
-        for at in range(place, len(self._segments)):
-            known = self.advance(known, at)
+        while place < len(self._segments):
+            joined = self._joined.get(place)
+            known = self._behind(joined or self._segments[place], known)
+            place += TOGETHER if joined else 1
         return [known[value] for value in self._outputs]
 
 

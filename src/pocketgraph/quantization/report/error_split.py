@@ -62,7 +62,7 @@ def _with_coded_weights(outcome: QuantizationState, operation: Operation) -> Ope
     chosen = outcome.weights[operation]
     _, at_weights, at_bias = LINEAR[operation.code]
     inputs = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
-    for at, array in ((at_weights, chosen.numpy()), (at_bias, chosen.bias)):
-        constant = Constant.of(array.astype(np.float32))
+    numbers = Constant(lambda: chosen.numpy().astype(np.float32), chosen.codes.shape, np.dtype(np.float32))
+    for at, constant in ((at_weights, numbers), (at_bias, Constant.of(chosen.bias.astype(np.float32)))):
         inputs[at] = Value(f"{operation.outputs[0].name}/probe/{at}", FLOAT, constant.shape, constant)
     return Operation(operation.code, inputs, [], dict(operation.options))

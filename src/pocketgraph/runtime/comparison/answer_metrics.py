@@ -193,11 +193,13 @@ class Likeness:
             right = second[start : start + BLOCK].astype(np.float64)
             with np.errstate(invalid="ignore"):
                 apart = left - right
-            if not np.isfinite(apart).all():  # masked scores are infinite on both sides
+                noise = float(apart @ apart)
+            if not math.isfinite(noise):  # masked scores are infinite on both sides
                 is_same = np.isinf(left) & (left == right)
                 left, right, apart = left[~is_same], right[~is_same], apart[~is_same]
+                noise = float(apart @ apart)
             self.signal += float(left @ left)
-            self.noise += float(apart @ apart)
+            self.noise += noise
             self.across += float(left @ right)
             self.own += float(right @ right)
 
