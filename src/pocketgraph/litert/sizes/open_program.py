@@ -359,8 +359,7 @@ class _Opening:
             self._note(operation, found)
             return [operation]
         axes = unit_axes(operation.operands[0].shape, target)
-        last = next((name for name in reversed(operation.nodes) if name in self._origins.size_operands), "")
-        joined = joined_rows(operation, self._producers) if axes is None and not last else None
+        joined = joined_rows(operation, self._producers) if axes is None else None
         made: list[Operation] = []
         if axes is not None and {*said} <= {tuple([1 if axis is None else source[axis] for axis in axes])}:
             vector, made = with_unit_axes(operation, axes)
@@ -371,6 +370,7 @@ class _Opening:
         if made:
             self._note(made[-1], self._sizes.result(made[-1]))
             return made
+        last = next((name for name in reversed(operation.nodes) if name in self._origins.size_operands), "")
         operands = [*self._origins.size_operands.get(last, {}).values()]
         elements = elements_with_units(operands[0], target) if len(operands) == 1 else None
         if elements is None:

@@ -55,7 +55,8 @@ def joined_rows(reshape: Operation, producers: Mapping[Value, Operation]) -> tup
         if operation.code == "RESHAPE":
             places = range(2, len(source.shape))
             count = next((at for at in places if prod(source.shape[:at]) == value.shape[0]), 0)
-            return (source, count) if count and source.shape[:count] == target[:count] else None
+            first = target[:count]  # of equal sizes it is not certain which is which
+            return (source, count) if count and source.shape[:count] == first and len({*first}) == count else None
         if operation.code in ELEMENTWISE:
             alike = [each for each in operation.operands if each.shape == value.shape and each.constant is None]
             if not alike:
