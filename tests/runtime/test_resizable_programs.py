@@ -321,6 +321,25 @@ def test_products_that_are_spelled(name: str, compiled: list[str]) -> None:
     assert len(compiled) == 1
 
 
+def test_products_that_are_spelled_of_batches_of_any_size(compiled: list[str]) -> None:
+    """Keras' layers of attention over ever new numbers of texts: rows are joined, and taken apart again."""
+    weights = np.random.default_rng(1).standard_normal((4, 2, 3)).round(2).tolist()
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?, ?, 4])
+        v = Const(float[4, 2, 3] {weights})
+        curved = Tanh(x, T=float)
+        heads = Einsum(curved, v, T=float, N=2, equation="abc,cde->abde")
+        scores = Einsum(heads, heads, T=float, N=2, equation="bqhd,bkhd->bhqk")
+        shares = Softmax(scores, T=float)
+        mixed = Einsum(shares, heads, T=float, N=2, equation="bhqk,bkhd->bqhd")
+        back = Const(float[2, 3, 4] 0.25)
+        a = Einsum(mixed, back, T=float, N=2, equation="abcd,cde->abe")
+        y = Tanh(a, T=float)
+    """)
+    assert_equal_for(graph, [(5, 7, 4), (8, 6, 4), (12, 11, 4), (3, 9, 4), (4, 2, 4), (7, 7, 4), (40, 31, 4)])
+    assert len(compiled) == 1
+
+
 @pytest.mark.parametrize("op", ["BatchMatMulV2", "BatchMatMulV3"])
 def test_products_of_batches(op: str, compiled: list[str]) -> None:
     types = "Ta=float, Tb=float, Tout=float" if op == "BatchMatMulV3" else "T=float"

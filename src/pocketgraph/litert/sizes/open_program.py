@@ -33,7 +33,13 @@ from pocketgraph.litert.sizes.operator_sizes import (
 from pocketgraph.litert.sizes.size_guards import Guarded, Rows
 from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import SLICES, cut, known_counts, taken_by
-from pocketgraph.litert.sizes.unit_axes import elements_with_units, unit_axes, with_unit_axes
+from pocketgraph.litert.sizes.unit_axes import (
+    elements_with_units,
+    joined_rows,
+    unit_axes,
+    with_joined_rows,
+    with_unit_axes,
+)
 
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
@@ -130,6 +136,7 @@ class _Opening:
         self._inputs = list(program.inputs)
         self._sizes = OperatorSizes(dict(zip(program.inputs, inputs, strict=True)), {})
         self._followed: list[Operation] = []
+        self._producers: dict[Value, Operation] = {}
         self._checked: list[tuple[Value, Value]] = []  # values, and what their sizes are to be; -1: any
         self._cuts = Counter(op.nodes[-1] for op in program.operations if op.code in SLICES and op.nodes)
         self.met: set[str] = set()
@@ -159,7 +166,7 @@ class _Opening:
         try:
             given = dict(zip(self._inputs, map(tuple, shapes), strict=True))
             sizes = OperatorSizes(given, self.size_inputs.numbers(numbers))
-            sizes.axes = self._sizes.axes
+            sizes.axes, sizes.rows = self._sizes.axes, self._sizes.rows
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):
@@ -181,7 +188,7 @@ class _Opening:
                 own == 1 if size is None else size != own for size, own in zip(sizes, result.shape, strict=True)
             ):
                 raise NotCertain
-            self._sizes.sizes[result] = sizes
+            self._sizes.sizes[result], self._producers[result] = sizes, operation
         self._followed.append(operation)
         self.is_limited |= operation.options.get("padding") == "VALID" or operation.code in LIMITED
 
@@ -250,7 +257,7 @@ class _Opening:
 
     def _strip(self, operation: Operation, node: Node) -> Operation:
         """A strip of what is mirrored: counted from the end where it lies there."""
-        source = _there(operation.inputs[0])
+        source = operation.operands[0]
         paddings = self._origins.value(canonical(node.data_inputs[1]))
         starts, counts = constant_numbers(operation.inputs[1]), constant_numbers(operation.inputs[2])
         begin, end, free_begin, free_end = [0] * len(starts), [0] * len(starts), 0, 0
@@ -267,7 +274,7 @@ class _Opening:
         return cut(operation, source, operation.outputs[0], (begin, end), (free_begin, free_end))
 
     def _slice(self, operation: Operation, node: Node) -> list[Operation]:
-        source, made = _there(operation.inputs[0]), operation.outputs[0]
+        source, made = operation.operands[0], operation.outputs[0]
         starts, counts = self._numbers(node, 1), self._numbers(node, 2)
         rank = len(source.shape)
         whole = (1 << rank) - 1
@@ -287,7 +294,7 @@ class _Opening:
         ]
 
     def _strided(self, operation: Operation, node: Node) -> Operation:
-        source, made = _there(operation.inputs[0]), operation.outputs[0]
+        source, made = operation.operands[0], operation.outputs[0]
         rank = len(source.shape)
         starts, ends, steps = (self._numbers(node, place) for place in (1, 2, 3))
         masks = {name: int(node.attr(name, 0)) for name in MASKS}
@@ -342,7 +349,7 @@ class _Opening:
         said = self._known.get(target, ())
         found = next(iter(said)) if len(said) == 1 else None
         if found is None:
-            found = merged_sizes(source, target) if not said else None
+            found = merged_sizes(source, operation.operands[0].shape, target) if not said else None
         self.met.update(operation.nodes)
         if found is not None and found.count(None) == 1:
             vector, numbers = _minus_one(found)
@@ -351,10 +358,16 @@ class _Opening:
             )
             self._note(operation, found)
             return [operation]
-        axes = unit_axes(_there(operation.inputs[0]).shape, target)
+        axes = unit_axes(operation.operands[0].shape, target)
+        joined = joined_rows(operation, self._producers) if axes is None else None
+        made: list[Operation] = []
         if axes is not None and {*said} <= {tuple([1 if axis is None else source[axis] for axis in axes])}:
             vector, made = with_unit_axes(operation, axes)
             self._sizes.axes[vector] = axes
+        elif joined is not None and {*said} <= {(*self._sizes.of(joined[0])[: joined[1]], *target[joined[1] :])}:
+            vector, made = with_joined_rows(operation, *joined)
+            self._sizes.rows[vector] = joined
+        if made:
             self._note(made[-1], self._sizes.result(made[-1]))
             return made
         last = next((name for name in reversed(operation.nodes) if name in self._origins.size_operands), "")
@@ -378,12 +391,6 @@ LIMITED = frozenset(("MIRROR_PAD", "STRIDED_SLICE", "SPACE_TO_DEPTH", "TRANSPOSE
 def _number(element: Element) -> int:
     """What an element was for the sizes that the program was lowered for."""
     return element if isinstance(element, int) else element[0].numbers[element[1]]
-
-
-def _there(value: Value | None) -> Value:
-    if value is None:
-        raise NotCertain
-    return value
 
 
 def _minus_one(sizes: Sizes) -> tuple[Value, tuple[int, ...]]:

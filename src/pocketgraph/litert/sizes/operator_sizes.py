@@ -33,12 +33,14 @@ class OperatorSizes:
 
     Attributes:
         axes: for vectors that are made of the shape of what a reshape takes, which of its axes they are of.
+        rows: for vectors that begin with the sizes of some tensor, that and how many these are.
     """
 
     def __init__(self, sizes: Mapping[Value, Sizes], vectors: Mapping[Value, Numbers]) -> None:
         self.sizes = dict(sizes)
         self.vectors = vectors
         self.axes: dict[Value, Axes] = {}
+        self.rows: dict[Value, tuple[Value, int]] = {}
 
     def of(self, value: Value | None) -> Sizes:
         if value is None:
@@ -88,6 +90,9 @@ class OperatorSizes:
             moved = self.axes.get(operands[1]) if operands[1] is not None else None
             if moved is not None:
                 return tuple([1 if axis is None else first[axis] for axis in moved])
+            if operands[1] in self.rows:
+                joined, count = self.rows[operands[1]]
+                return (*self.of(joined)[:count], *operation.outputs[0].shape[count:])
             return self._reshaped(first, self.numbers(operands[1]))
         if code in ("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"):
             return _blocks(operation, first)
@@ -252,27 +257,22 @@ def constant_numbers(value: Value | None) -> list[int]:
     return [int(number) for number in value.constant.numpy().reshape(-1)]
 
 
-def merged_sizes(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
-    """What is open where ``target`` has the source's sizes, or products of some that lie side by side."""
-    waiting = [size for size in source if size != 1]
-    if None not in waiting:
-        return None
-    closed = 1
-    for size in waiting:
-        closed *= size or 1
-    whole = 1
-    for size in target:
-        whole *= size
-    number, rest = divmod(whole, closed)  # what all open sizes come to
-    if rest or waiting.count(None) != 1:
-        return None
+def merged_sizes(source: Sizes, shape: tuple[int, ...], target: tuple[int, ...]) -> Sizes | None:
+    """What is open where ``target`` has the source's sizes, or products of some that lie side by side.
+
+    Args:
+        source: the source's sizes.
+        shape: what they were when it was lowered.
+        target: the target's sizes then.
+    """
+    waiting = [pair for pair in zip(shape, source, strict=True) if pair != (1, 1)]
     found: list[int | None] = []
     for size in target:
         product, is_open = 1, False
         while waiting and product < size:
-            taken = waiting.pop(0)
-            is_open |= taken is None
-            product *= number if taken is None else taken
+            number, known = waiting.pop(0)
+            is_open |= known is None
+            product *= number
         if product != size:
             return None
         found.append(None if is_open else size)

@@ -1,14 +1,20 @@
-"""Reshapes that put axes of size 1 in or leave such out, whatever the other sizes are.
+"""Reshapes that put axes of size 1 in or leave such out, or take rows apart, whatever the other sizes are.
 
 x [4, ?, ?] ─ SHAPE ─ CONCATENATION [1, 4, ?, ?] ─┐
 └──────────────────────────────────────────── RESHAPE
+
+x [?, ?, 8] ─ SHAPE ─ CONCATENATION [?, ?, 2, 3] ─────────────┐
+└─ RESHAPE [-1, 8] ─ FULLY_CONNECTED [-1, 6] ──────────── RESHAPE
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
 from typing import TypeAlias
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.operator_traits import ELEMENTWISE
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeOperand, constant
 
@@ -38,6 +44,38 @@ def elements_with_units(operand: SizeOperand, target: tuple[int, ...]) -> list[E
         else:
             return None
     return None if any(element != 1 for _, element in waiting) else found
+
+
+def joined_rows(reshape: Operation, producers: Mapping[Value, Operation]) -> tuple[Value, int] | None:
+    """Where a reshape takes the rows of a matrix apart: of what they were joined, and how many of its first axes."""
+    value, target = reshape.operands[0], reshape.outputs[0].shape
+    while len(value.shape) == 2 and value in producers:
+        operation = producers[value]
+        source = operation.operands[0]
+        if operation.code == "RESHAPE":
+            places = range(2, len(source.shape))
+            count = next((at for at in places if prod(source.shape[:at]) == value.shape[0]), 0)
+            first = target[:count]  # of equal sizes it is not certain which is which
+            return (source, count) if count and source.shape[:count] == first and len({*first}) == count else None
+        if operation.code in ELEMENTWISE:
+            alike = [each for each in operation.operands if each.shape == value.shape and each.constant is None]
+            if not alike:
+                return None
+            source = alike[0]
+        elif operation.code != "FULLY_CONNECTED":
+            return None
+        value = source
+    return None
+
+
+def with_joined_rows(reshape: Operation, source: Value, count: int) -> tuple[Value, list[Operation]]:
+    """As ``with_unit_axes``, for what ``joined_rows`` gives."""
+    first, made = part_of_shape(source, (0, count), reshape.nodes)
+    rest = constant(reshape.outputs[0].shape[count:])
+    target = Value("", INT32, (len(reshape.outputs[0].shape),))
+    joining = Operation("CONCATENATION", [first, rest], [target], {"axis": 0, "activation": ""}, reshape.nodes)
+    options = {key: value for key, value in reshape.options.items() if key != "new_shape"}
+    return target, [*made, joining, reshape.replace(inputs=[reshape.inputs[0], target], options=options)]
 
 
 def with_unit_axes(reshape: Operation, axes: Axes) -> tuple[Value, list[Operation]]:
