@@ -439,4 +439,12 @@ def test_a_row_beside_other_rows_is_no_picture() -> None:
         next = Softmax(both, T=float)
     """
     assert chosen(parse(step.format("state"))) == ("benchmark", None)
+    lists = step.replace(
+        "features = Placeholder(dtype=float, shape=[?,64])",
+        """
+        weights = Placeholder(dtype=float, shape=[?,64,1])
+        last = Const(int32 [2])
+        features = Sum(weights, last, T=float, Tidx=int32)""",
+    )
+    assert chosen(parse(lists.format("state"))) == ("benchmark", None)
     assert chosen(parse(step.format("told"))) == ("classify", "next")

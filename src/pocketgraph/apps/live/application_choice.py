@@ -108,11 +108,10 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
 
 
 def _is_one_of_several_rows(graph: Graph, source: str, scores: str) -> bool:
-    """Whether the scores come of rows of numbers beside an input that is a row itself, and so hardly a picture."""
+    """Whether the scores come of rows of numbers beside an input that has no four axes, and so is hardly a picture."""
     needed = [graph[name] for name in reachable(graph, [scores]) if graph[name].op in NO_DEFAULT_PLACEHOLDERS]
-    shapes = {node.name: node.shape() for node in needed}
-    rows = {name for name, shape in shapes.items() if shape is not None and shape.rank == 2}
-    return source in rows and len(rows) > 1
+    ranks = {node.name: shape.rank or 0 for node in needed if (shape := node.shape()) is not None}
+    return 2 <= ranks.get(source, 0) < len("NHWC") and any(rank > 1 for name, rank in ranks.items() if name != source)
 
 
 def _is_picture(graph: Graph, source: str, dims: tuple[int | None, ...]) -> bool:
