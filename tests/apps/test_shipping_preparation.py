@@ -19,7 +19,7 @@ from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.graph import Graph, Signature, const
+from pocketgraph.graph import Graph, Signature, const, node_name
 from pocketgraph.graph.text_format import parse
 
 RNG = np.random.default_rng(0)
@@ -60,43 +60,40 @@ def test_features_that_are_numbers_take_the_place_of_records() -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_texts_among_the_features_are_cut_off_with_what_reads_them() -> None:
-    graph = Graph([*parser("string"), *constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse("""
+def test_records_with_texts_ship_behind_their_lookups_with_the_embeddings(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*parser("string"), *constants(table=RNG.normal(size=(5, 2)).astype(np.float32),
+                                                 w=RNG.normal(size=(5, 4)).astype(np.float32)), *parse("""
         bucket = StringToHashBucketFast(parsed:1, num_buckets=5)
-        id = Cast(bucket, SrcT=int64, DstT=float)
-        ones = Const(int32 -1)
-        column = ExpandDims(id, ones, T=float, Tdim=int32)
-        axis = Const(int32 1)
-        features = ConcatV2(parsed, column, axis, N=2, T=float, Tidx=int32)
+        axis = Const(int32 0)
+        embedded = GatherV2(table, bucket, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        last = Const(int32 1)
+        features = ConcatV2(parsed, embedded, last, N=2, T=float, Tidx=int32)
         y = MatMul(features, w, T=float)
     """)])  # fmt: skip
-    entry = numbers_entry(graph, ["y"])
-    assert entry is not None
-    assert entry.tensors == ("features",)
-    assert entry.left_out == ()
+    assert numbers_entry(graph, ["y"]) is None
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    shipped = ship(tmp_path / "net.pb", tmp_path / "out")
+    assert any("take 'x', 'n' out of the record" in line for line in shipped.app)
+    feeds = {"parsed:0": RNG.normal(size=(1, 3)).astype(np.float32), "bucket:0": np.array([3])}
+    with pocketgraph.Session(graph) as whole, pocketgraph.Session(tmp_path / "out" / "model.tflite") as file:
+        (wanted,) = whole.run(["y:0"], feeds)
+        names = {node_name(name): value for name, value in feeds.items()}
+        (found,) = file.run(["y"], names)
+    np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-2)  # of weights in sixteen bits
 
 
-def test_an_embedding_in_front_is_told_of_and_most_of_a_model_is_never_left_out() -> None:
-    def looked_up(size: int) -> Graph:
-        table = RNG.normal(size=(5, size)).astype(np.float32)
-        return Graph([*parser("string"), *constants(table=table, w=RNG.normal(size=(3 + size, 40)).astype(np.float32)),
-                      *parse("""
-            bucket = StringToHashBucketFast(parsed:1, num_buckets=5)
-            axis = Const(int32 0)
-            embedded = GatherV2(table, bucket, axis, Tparams=float, Tindices=int64, Taxis=int32)
-            last = Const(int32 1)
-            features = ConcatV2(parsed, embedded, last, N=2, T=float, Tidx=int32)
-            y = MatMul(features, w, T=float)
-        """)])  # fmt: skip
-
-    entry = numbers_entry(looked_up(2), ["y"])
-    assert entry is not None
-    assert entry.left_out == ("table",)
-    whole = looked_up(2)
-    big = whole.map_nodes(
-        lambda node: const("table", RNG.normal(size=(500, 2)).astype(np.float32)) if node.name == "table" else node
-    )
-    assert numbers_entry(big, ["y"]) is None
+def test_the_pieces_of_a_sparse_feature_are_no_numbers_to_feed() -> None:
+    graph = parse("""
+        examples = Placeholder(dtype=string, shape=[?])
+        names = Const(string[0] [])
+        key = Const(string "zip")
+        parsed = ParseExample(examples, names, key, Nsparse=1, Ndense=0, Tdense=[], sparse_types=[int64],
+                              dense_shapes=[])
+        nothing = Const(int64 0)
+        ids = SparseToDense(parsed, parsed:2, parsed:1, nothing, T=int64, Tindices=int64)
+        y = Cast(ids, SrcT=int64, DstT=float)
+    """)
+    assert numbers_entry(graph, ["y"]) is None
 
 
 def test_decision_trees_are_refused_in_one_sentence(tmp_path: pathlib.Path) -> None:

@@ -426,3 +426,25 @@ def test_logits_of_words_are_judged_as_shares() -> None:
 def test_a_model_of_one_length_has_no_other() -> None:
     app = SpeechApp(SoundModel(pocketgraph.load(model_dir("kws_ds_cnn_s") / model_info("kws_ds_cnn_s")["file"])))
     assert "heard_ms" not in [row.name for row in app.settings()]
+
+
+def test_a_row_beside_other_rows_is_no_picture() -> None:
+    """As a step of a network that writes captions takes features and states."""
+    step = """
+        features = Placeholder(dtype=float, shape=[?,64])
+        state = Placeholder(dtype=float, shape=[?,8])
+        w = Const(float[64,8] 0.5)
+        told = MatMul(features, w, T=float)
+        both = AddV2(told, {}, T=float)
+        next = Softmax(both, T=float)
+    """
+    assert chosen(parse(step.format("state"))) == ("benchmark", None)
+    lists = step.replace(
+        "features = Placeholder(dtype=float, shape=[?,64])",
+        """
+        weights = Placeholder(dtype=float, shape=[?,64,1])
+        last = Const(int32 [2])
+        features = Sum(weights, last, T=float, Tidx=int32)""",
+    )
+    assert chosen(parse(lists.format("state"))) == ("benchmark", None)
+    assert chosen(parse(step.format("told"))) == ("classify", "next")

@@ -239,6 +239,23 @@ def test_inputs_that_a_signature_named_are_found_in_a_file(tmp_path: pathlib.Pat
     assert not verify(turned, tmp_path / "net.tflite")
 
 
+def test_results_of_one_node_are_compared_in_their_order(tmp_path: pathlib.Path) -> None:
+    """As a frozen SavedModel of TensorFlow 2 calls them, whose file has the signature's names."""
+    given = """
+        x = Placeholder(dtype=float, shape=[1,2])
+        shares = Softmax(x, T=float)
+        state = Tanh(x, T=float)
+    """
+    export(parse(given), tmp_path / "net.tflite", outputs=["shares", "state"])
+    frozen = parse(given + "StatefulPartitionedCall = IdentityN(shares, state, T=list[float, float])")
+    report = verify(frozen, tmp_path / "net.tflite")
+    assert report.passed
+    assert len(report.outputs) == 2
+    assert report.notes[0] == "'StatefulPartitionedCall' is compared with 'shares:0'"
+    turned = parse(given + "StatefulPartitionedCall = IdentityN(state, shares, T=list[float, float])")
+    assert not verify(turned, tmp_path / "net.tflite")
+
+
 def test_files_and_graphs_mix(tmp_path: pathlib.Path) -> None:
     save(model(), tmp_path / "m.pb")
     assert verify(tmp_path / "m.pb", model(), {"in/x": [[1.0, 2.0]]})

@@ -13,7 +13,7 @@ from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
-from pocketgraph.graph.op_traits import PASSES
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
@@ -100,11 +100,18 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
             return "image", name
     scores = output or _scores(graph, sizes)
     if scores is not None:
-        return "classify", scores
+        return ("benchmark", None) if _is_one_of_several_rows(graph, source, scores) else ("classify", scores)
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
     if name is None or not row or _is_wide(graph, name):
         return "benchmark", None
     return ("embed" if VECTORS.search(name) or is_normalised(graph, name) else "classify"), name
+
+
+def _is_one_of_several_rows(graph: Graph, source: str, scores: str) -> bool:
+    """Whether the scores come of rows of numbers beside an input that has no four axes, and so is hardly a picture."""
+    needed = [graph[name] for name in reachable(graph, [scores]) if graph[name].op in NO_DEFAULT_PLACEHOLDERS]
+    ranks = {node.name: shape.rank or 0 for node in needed if (shape := node.shape()) is not None}
+    return 2 <= ranks.get(source, 0) < len("NHWC") and any(rank > 1 for name, rank in ranks.items() if name != source)
 
 
 def _is_picture(graph: Graph, source: str, dims: tuple[int | None, ...]) -> bool:

@@ -14,11 +14,9 @@ class ModelEntry(NamedTuple):
         graph: with placeholders there; for pixels float [?, height, width, channels].
         tensors: the names of these.
         mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``; None where that is not known.
-        left_out: the weights in front of them, such as embeddings of texts, which the graph has no more.
     """
 
     graph: Graph
     tensors: tuple[str, ...]
     mean: float | None = None
     std: float | None = None
-    left_out: tuple[str, ...] = ()

@@ -96,10 +96,9 @@ def _behind_decoders(graph: Graph, outputs: Sequence[str], how: dict[str, Any], 
     records = numbers_entry(graph, outputs)
     if records is None:
         return graph
-    left_out = f", with the weights {', '.join(records.left_out)}" if records.left_out else ""
     notify(
         f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
-        f"tf.Example is the app's{left_out}"
+        "tf.Example is the app's"
     )
     return records.graph
 

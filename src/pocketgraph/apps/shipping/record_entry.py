@@ -9,19 +9,19 @@ from collections.abc import Sequence
 
 from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
+from pocketgraph.graph import DType, Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import dependents, reachable
+from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.input_cut import behind, tensor_name
 
 
 def numbers_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
-    """The features in the records, where all that are used are numbers; else the first tensor that all of them go into.
+    """The features in the records, where all that are used are as many numbers in each record.
 
-    None where the graph takes no records, or there is no such tensor with most of the weights behind it.
+    None where the graph takes no records, and where features are texts or sparse, behind whose lookups export cuts.
     """
     wanted = [node_name(name) for name in outputs]
     needed = reachable(graph, wanted)
@@ -33,16 +33,8 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
         {canonical(ref) for node in graph if node.name in needed for ref in node.data_inputs
          if node_name(ref) == parsers[0].name}
     )  # fmt: skip
-    if used and all(_is_numbers(inferred, ref) for ref in used):
-        return _cut(graph, used, inferred, outputs)
-    sources = {node_name(ref) for ref in parsers[0].data_inputs if inferred.dtype(canonical(ref)) is STRING}
-    for node in dependents(graph, [parsers[0].name]):
-        if node.name not in needed:
-            continue
-        apart = reachable(graph, wanted, stop={node.name})
-        if _is_numbers(inferred, canonical(node.name)) and apart.isdisjoint({parsers[0].name, *sources} - {node.name}):
-            return _with_most_weights(graph, needed, _cut(graph, [canonical(node.name)], inferred, outputs), wanted)
-    return None
+    is_dense = used and all(_is_numbers(inferred, ref) and _is_dense(parsers[0], ref) for ref in used)
+    return _cut(graph, used, inferred, outputs) if is_dense else None
 
 
 def behind_tensors(graph: Graph, tensors: Sequence[str], outputs: Sequence[str]) -> Graph:
@@ -59,21 +51,10 @@ def behind_tensors(graph: Graph, tensors: Sequence[str], outputs: Sequence[str])
     return _cut(graph, [canonical(name) for name in tensors], inferred, outputs).graph
 
 
-def _with_most_weights(graph: Graph, needed: set[str], entry: ModelEntry, wanted: Sequence[str]) -> ModelEntry | None:
-    """The entry with the weights that it leaves out; None where these are most of the model."""
-    behind = reachable(entry.graph, wanted)
-    sizes = {name: value.size for name in needed if (value := _weights(graph[name])) is not None}
-    left_out = tuple(sorted(name for name in sizes if name not in behind))
-    if 2 * sum(sizes[name] for name in left_out) > sum(sizes.values()):
-        return None
-    return entry._replace(left_out=left_out)
-
-
-def _weights(node: Node) -> Tensor | None:
-    """The numbers of a constant that may be weights."""
-    value = node.attrs.get("value") if node.op == "Const" else None
-    is_matrix = isinstance(value, Tensor) and len(value.shape) >= 2 and value.dtype.is_floating
-    return value if is_matrix and isinstance(value, Tensor) else None
+def _is_dense(parser: Node, ref: str) -> bool:
+    """Whether a parser's result has the values of a feature, and is no index, value or shape of a sparse one."""
+    counts = (parser.attrs.get(name) for name in ("Nsparse", "num_sparse", "Ncontext_sparse"))
+    return parse_ref(ref).port >= 3 * max((count for count in counts if isinstance(count, int)), default=0)
 
 
 def _is_numbers(inferred: Inferred, ref: str) -> bool:

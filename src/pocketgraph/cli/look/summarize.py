@@ -151,7 +151,8 @@ def records_lines(facts: Summary) -> list[str]:
         )
         entry = numbers_entry(facts.graph, facts.main_outputs) if facts.main_outputs else None
         tensors = entry.tensors if entry is not None and all(node_name(t) in facts.graph for t in entry.tensors) else ()
-        instead = f"; --inputs={quoted(','.join(tensors))} takes numbers in their place" if tensors else ""
+        takes_numbers = f"--inputs={quoted(','.join(tensors))} takes numbers in their place"
+        instead = f"; {takes_numbers if tensors else '--data=TABLE.csv with these columns makes such'}"
         lines.append(f"'{e.name}' takes records of tf.Example with {keys}{instead}")
     return lines
 

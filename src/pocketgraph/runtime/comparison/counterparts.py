@@ -61,8 +61,8 @@ class Counterparts:
         return node_name(self.output(name)) in self._b.graph
 
     def common_outputs(self) -> list[str]:
-        """The outputs that A has for certain or is likely to have, as far as B has them too; the only ones of both,
-        and their only inputs, whatever their names.
+        """The outputs that A has for certain or is likely to have, as far as B has them too. Where B has none of them,
+        but as many: the results of a single node, in their order, and the only inputs, whatever their names.
 
         Raises:
             UsageError: there are none.
@@ -71,16 +71,19 @@ class Counterparts:
         if common := [name for name in likely if self.has_output(name)]:
             return common
         theirs = _outputs(self._b.graph)
-        if len(likely) != 1 or len(theirs) != 1:
+        if len(likely) != len(theirs) or len(set(map(node_name, likely))) != 1:
             raise UsageError(
                 f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
                 hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
             )
-        self._outputs[canonical(likely[0])] = theirs[0]
+        ends = dict(zip(likely, theirs, strict=True))
+        self._outputs |= {canonical(mine): other for mine, other in ends.items()}
         self._inputs |= _paired(_inputs(self._a.graph), _inputs(self._b.graph), {}, {}, sole=True)
-        pairs = [(mine, self.input(mine)) for mine in _inputs(self._a.graph)] + [(likely[0], theirs[0])]
+        pairs = {mine: self.input(mine) for mine in _inputs(self._a.graph)} | ends
         self.notes += [
-            f"'{mine}' is compared with '{other}'" for mine, other in pairs if node_name(mine) != node_name(other)
+            f"'{mine}' is compared with '{other}'"
+            for mine, other in pairs.items()
+            if _plain_names(mine).isdisjoint(_plain_names(other))
         ]
         return list(likely)
 
