@@ -386,7 +386,7 @@ def test_features_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize("named", [None, "input/BottleneckInputPlaceholder"])
 def test_a_model_that_was_retrained_is_a_base(photos: pathlib.Path, named: str | None) -> None:
     once = retrain(base(), photos)
-    again = retrain(once.graph, photos, bottleneck=named, input_mean=0, input_std=255)  # as the base has it
+    again = retrain(once.graph, photos, bottleneck=named, mean=0.0, std=255.0)  # as the base has it
     assert again.cut.tensor == once.cut.tensor == "features:0"
     assert to_bytes(again.graph) == to_bytes(once.graph)
 
