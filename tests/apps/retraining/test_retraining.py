@@ -33,7 +33,7 @@ from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.datasets.file_lists import of_list
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import load, save
+from pocketgraph.formats import load, save, to_bytes
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -381,6 +381,26 @@ def test_features_are_taken_as_they_are() -> None:
     """
     assert found_cut(parse(text), "pooled") == Cut("pooled:0", "")
     assert found_cut(parse(text), "shares") == Cut("x:0", "conv")
+
+
+@pytest.mark.parametrize("named", [None, "input/BottleneckInputPlaceholder"])
+def test_a_model_that_was_retrained_is_a_base(photos: pathlib.Path, named: str | None) -> None:
+    once = retrain(base(), photos)
+    again = retrain(once.graph, photos, bottleneck=named, mean=0.0, std=255.0)  # as the base has it
+    assert again.cut.tensor == once.cut.tensor == "features:0"
+    assert to_bytes(again.graph) == to_bytes(once.graph)
+
+
+def test_a_node_that_is_in_the_way_of_the_new_layer_is_named(photos: pathlib.Path) -> None:
+    taken = "final_training_ops/Wx_plus_b/MatMul"
+    named = {"squares": taken}
+    graph = base().map_nodes(
+        lambda node: node.replace(
+            name=named.get(node.name, node.name), inputs=tuple(named.get(ref, ref) for ref in node.inputs)
+        )
+    )
+    with pytest.raises(UsageError, match=f"'{taken}' already, before the cut; give the model that this one was made"):
+        retrain(graph, photos)
 
 
 def test_a_finished_file_is_no_base(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:

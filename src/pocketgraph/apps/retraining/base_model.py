@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, find_output
+from pocketgraph.apps.retraining.retrained_graph import BOTTLENECK
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
@@ -51,7 +52,7 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
         if node_name(tensor) not in graph:
             hint = f"leave {option('bottleneck_tensor')} out, and what the last layer takes is found"
             raise UsageError(f"the graph has no node '{tensor}'", hint=did_you_mean(tensor, graph.nodes) or hint)
-        return Cut(canonical(tensor), "")
+        return Cut(_before_bottleneck(graph, tensor), "")
     end = (graph.find_producer(output, ("IdentityN",)) or graph.producer(output)).name
     layer = _last_layer(graph, end)
     if layer is None:
@@ -61,7 +62,12 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
         )
     if layer.op in CONVOLUTIONS and _is_pooled(graph, layer, end):
         return Cut(canonical(output), "")
-    return Cut(canonical(layer.data_inputs[0]), layer.name)
+    return Cut(_before_bottleneck(graph, layer.data_inputs[0]), layer.name)
+
+
+def _before_bottleneck(graph: Graph, tensor: str) -> str:
+    """A tensor; what goes into the place where features can be fed where it is that of a model retrained here."""
+    return canonical(graph[BOTTLENECK].inputs[0] if node_name(tensor) == BOTTLENECK else tensor)
 
 
 def output_of(graph: Graph) -> str:

@@ -54,8 +54,10 @@ def with_head(graph: Graph, cut: str, head: Head, final: str, rank: int) -> Grap
     ]
     taken = next((node.name for node in made if node.name in kept), None)
     if taken is not None:
+        another = f"pass another {option('final_tensor_name')}"
         raise UsageError(
-            f"the base has a node '{taken}' already, before the cut", hint=f"pass another {option('final_tensor_name')}"
+            f"the base has a node '{taken}' already, before the cut",
+            hint=another if taken == final else "give the model that this one was made of",
         )
     before = [node for node in graph if node.name in kept]
     return graph.replace([*before, *made], outputs=(f"{final}:0",), signatures={})
