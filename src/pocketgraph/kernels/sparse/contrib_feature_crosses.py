@@ -43,5 +43,5 @@ def sparse_feature_cross_v2(
     *parts: Array, N: int, hashed_output: bool, num_buckets: int, hash_key: int
 ) -> tuple[Array, Array, Array]:
     """The same with SparseCross's hash."""
-    kind = INT64 if hashed_output else STRING
-    return sparse_cross(*parts, N=N, num_buckets=num_buckets, hash_key=hash_key, out_type=kind)
+    out_type = INT64 if hashed_output else STRING
+    return sparse_cross(*parts, N=N, num_buckets=num_buckets, hash_key=hash_key, out_type=out_type)
