@@ -166,7 +166,7 @@ class _Unrolling(PartialUnrolling):
         back = {
             name: next(e for e in head.data if items[e.node].node.op in NEXT_ITERATION) for name, head in heads.items()
         }
-        ends = later_ends(condition, back, items)
+        ends = later_ends(condition, back, exits, self.plan)
         state: dict[Endpoint, Value] = {Endpoint(i.node.name, 0): self.entering(i) for i in enters}
         state.update((Endpoint(name, 0), self.outside(end)) for name, end in ends.items())
         for name, head in heads.items():
