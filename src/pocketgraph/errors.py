@@ -44,10 +44,14 @@ def command_on_model(command: str, words: str = "") -> str:
 
     Args:
         command: with {} for the path, what stands behind it being quoted as the shell takes it.
-        words: for want of a path; the command's name where they are empty.
+        words: for want of a path; by default the command's name and long flag, as ``option`` spells it.
     """
     path = _model_path() if _model_path is not None else ""
-    return f"`{command.replace('{}', quoted(path), 1)}`" if path else words or command.split()[1]
+    if path or words:
+        return f"`{command.replace('{}', quoted_path(path), 1)}`" if path else words
+    name, *rest = command.split()[1:]
+    flags = [word for word in rest if word.startswith("-") and len(word) > 2]  # -o is none
+    return " with ".join([name, *(flag if option("").startswith("-") else flag.lstrip("-") for flag in flags)])
 
 
 def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], str]) -> None:
@@ -59,7 +63,6 @@ def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], s
 
 def quoted(word: str, system: str = os.name) -> str:
     """A word of a command that is printed, for the shell of a system: Windows knows double quotes only.
-
     >>> quoted("my photos", "posix"), quoted("my photos", "nt")
     ("'my photos'", '"my photos"')
     >>> quoted("out\\\\net.pb", "nt")
@@ -71,6 +74,15 @@ def quoted(word: str, system: str = os.name) -> str:
         return shlex.quote(word)
     is_plain = word and all(letter.isalnum() or letter in "_-./\\:,=+@" for letter in word)
     return word if is_plain else '"' + word.replace('"', '\\"') + '"'
+
+
+def quoted_path(path: str) -> str:
+    """A path as an argument of a command that is printed: one that begins with a dash is no option.
+
+    >>> quoted_path("-net.pb")
+    './-net.pb'
+    """
+    return quoted(f"./{path}" if path.startswith("-") else path)
 
 
 def new_folder(path: str) -> str:

@@ -72,6 +72,14 @@ NOISY = """
     scores = MatMul(sum, w, T=float)
     shares = Softmax(scores, T=float)
 """
+EXPLORING = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    scores = MatMul(x, w, T=float)
+    size = Shape(scores, T=float)
+    noise = RandomStandardNormal(size, dtype=float)
+    sum = Add(scores, noise, T=float)
+    shares = Softmax(sum, T=float)
+"""
 
 
 def model(text: str) -> Graph:
@@ -114,12 +122,11 @@ def test_evaluate_and_verify_say_that_answers_are_random(data: pathlib.Path) -> 
     dropping = model(DROPOUT.format(keep=FIXED))
     (note,) = (note for note in evaluate(dropping, data).notes if "random" in note)
     assert note == (
-        "the answers are random: training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout "
-        "out"
+        "the answers are random: training left a dropout on ('noise'); freeze_graph with repair=dropout takes it out"
     )
-    (noisy,) = (note for note in evaluate(model(NOISY), data).notes if "random" in note)
+    (noisy,) = (note for note in evaluate(model(EXPLORING), data).notes if "random" in note)
     assert noisy == "the answers are random: 'noise' draws other numbers in each run"
-    assert noisy in verify(model(NOISY), model(NOISY), {"x": ROWS}).notes
+    assert noisy in verify(model(EXPLORING), model(EXPLORING), {"x": ROWS}).notes
     for one in (model(DROPOUT.format(keep=KEPT)), freeze(dropping, ["shares"], repair=True)):
         assert not any("random" in note for note in evaluate(one, data).notes)
 
@@ -155,12 +162,30 @@ def test_a_dropout_of_a_fixed_seed_is_said_to_be_on(data: pathlib.Path, tmp_path
     graph = model(DROPOUT.format(keep=f"{FIXED}\n    {seeds}").replace("RandomUniform(size, dtype=float)", drawn))
     path, said = tmp_path / "net.pb", list[str]()
     save(graph, path)
-    on = "training left a dropout on ('noise'); freeze_graph with repair=dropout takes dropout out"
+    on = "training left a dropout on ('noise'); freeze_graph with repair=dropout takes it out"
     assert on in evaluate(graph, data).notes
     assert on in verify(graph, graph, data=data).notes
     ship(path, tmp_path / "shipped", data, notify=said.append)
     assert "training left a dropout on, which does not ship: 'noise'" in said
     assert "training left a dropout on, which does not ship: 'noise'" in make_project("web", path, tmp_path / "a").notes
+
+
+def test_noise_of_layers_that_training_left_on_does_not_ship(
+    data: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    path, said = tmp_path / "net.pb", list[str]()
+    save(model(NOISY), path)
+    call("verify", path, path, "--data", data)
+    hint = "freeze_graph with --repair=dropout takes it out"
+    assert f"the answers are random: training left noise on ('noise'); {hint}" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    shipped = ship(path, tmp_path / "shipped", data, notify=said.append)
+    assert "training left noise on, which does not ship: 'noise'" in said
+    with Session(pathlib.Path(shipped.folder) / "frozen.pb") as session:
+        (shares,) = session.run(["shares"], {"x": ROWS})
+    right = np.exp(ROWS @ WEIGHTS)
+    assert np.allclose(shares, right / right.sum(1, keepdims=True), atol=1e-5)
 
 
 def test_what_ships_is_without_the_dropout_that_training_left_on(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -170,9 +195,11 @@ def test_what_ships_is_without_the_dropout_that_training_left_on(data: pathlib.P
     shipped = ship(path, tmp_path / "shipped", data, notify=said.append)
     assert taken_out in said
     assert taken_out in make_project("web", path, tmp_path / "page").notes
-    for target in ("tflite", "c"):
+    for target in ("tflite", "c", "onnx"):
         assert taken_out in export(path, tmp_path / f"net.{target}", target=target).notes
-    assert not any(taken_out in note for note in export(path, tmp_path / "net.onnx").notes)  # which draws numbers
+    kept = export(path, tmp_path / "net.onnx", keep_dropout=True).notes  # which draws numbers
+    assert taken_out not in kept
+    assert any("a dropout or noise was left on" in note for note in kept)
     said.clear()
     quantize(path, str(data), notify=said.append).save(tmp_path / "small.tflite")
     assert said == [taken_out]

@@ -29,8 +29,10 @@ from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import export, targets
 from pocketgraph.formats import files, load, save
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import coded
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
@@ -678,8 +680,15 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
-        make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
+        make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="coreml")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_finished_file_alone_is_run_by_litert_on_ios(tmp_path: pathlib.Path) -> None:
+    export(graph("classifier"), tmp_path / "net.tflite", labels=LABELS)
+    made = make_project("ios", tmp_path / "net.tflite", tmp_path / "out")
+    assert (tmp_path / "out/App/Network.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+    assert any("net.tflite itself, by LiteRT" in note for note in made.notes)
 
 
 def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_graphs(tmp_path: pathlib.Path) -> None:
@@ -978,3 +987,62 @@ def test_an_app_without_pictures_says_that_channels_come_first(
     made = make_project("android", graph, tmp_path / "out")
     told = [note for note in made.notes if "the channels of a picture first, [1, 3, 16, 16] (NCHW)" in note]
     assert bool(told) is is_told
+
+
+def test_labels_are_of_the_scores_and_not_of_the_box_beside_them(tmp_path: pathlib.Path) -> None:
+    """As a localizer gives both, the box first."""
+    located = Graph([
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1,8,8,3])
+            axes = Const(int32[2] [1, 2])
+            means = Mean(x, axes, T=float, Tidx=int32)
+            corners = MatMul(means, wide, T=float)
+            box = Sigmoid(corners, T=float)
+            logits = MatMul(means, deep, T=float)
+            classes = Softmax(logits, T=float)
+        """),
+        const("wide", np.eye(3, 4, dtype=np.float32)), const("deep", np.ones((3, 4), np.float32)),
+    ])  # fmt: skip
+    names = ["cat", "dog", "bird", "fish"]
+    for outputs in (["box", "classes"], None):
+        make_project("web", located, tmp_path / "page", labels=names, outputs=outputs, force=True)
+        facts = json.loads((tmp_path / "page/public/model.json").read_text())
+        assert facts["kind"] == "classify"
+        assert facts["outputs"][0]["name"] == "classes"
+    export(located, tmp_path / "net.tflite", labels=names, outputs=["box", "classes"])
+    about = metadata(load(tmp_path / "net.tflite").extra)
+    assert about is not None
+    assert about.outputs == ("box", "probability")
+
+
+BOXES = """
+    image = Placeholder(dtype=float, shape=[1,8,8,3])
+    axes = Const(int32[1] [3])
+    rows = Const(int32[2] [-1, 4])
+    flat = Mean(image, axes, T=float, Tidx=int32)
+    found/boxes = Reshape(flat, rows, T=float, Tshape=int32)
+    of_four = Const(int32[1] [1])
+    found/scores = Mean(found/boxes, of_four, T=float, Tidx=int32)
+    column = Const(int32 1)
+    found/classes = ArgMax(found/boxes, column, T=float, output_type=int64)
+"""
+
+
+def test_a_detectors_classes_of_64_bits_are_narrow_on_the_page(tmp_path: pathlib.Path) -> None:
+    tensors = {part: f"found/{part}:0" for part in ("boxes", "scores", "classes")}
+    signature = Signature({"image": "image:0"}, tensors)
+    graph = parse(BOXES).replace(signatures={DEFAULT_SIGNATURE: signature})
+    made = make_project("web", graph, tmp_path / "page")
+    facts = json.loads((tmp_path / "page/public/model.json").read_text())
+    types = {part: port["dtype"] for part, port in zip(facts["parts"], facts["outputs"], strict=True)}
+    assert types == {"boxes": "float32", "scores": "float32", "classes": "int32"}
+    assert made.shown == "a page that shows boxes around things, followed over frames"
+
+
+def test_a_page_for_boxes_that_nothing_decodes_says_how_they_are_read(tmp_path: pathlib.Path) -> None:
+    graph = parse(BOXES.replace("[-1, 4]", "[1, -1, 4]").replace("rows = Const(int32[2]", "rows = Const(int32[3]"))
+    made = make_project("web", graph, tmp_path / "page", outputs=["found/boxes"])
+    hint = "save the model with outputs called boxes, [n, 4] of top, left, bottom, right, and scores, [n]"
+    assert f"nothing tells how 'found/boxes' [1, 16, 4] is read; where these are boxes, {hint}" in made.notes
+    with pytest.raises(UsageError, match=r"no detector's that is known; save the model with outputs called boxes"):
+        make_project("web", graph, tmp_path / "other", app="detect")

@@ -16,8 +16,8 @@ from pocketgraph.formats import save
 from pocketgraph.formats.protos import message
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import layers_from_graph
-from pocketgraph.inspect.peer_worker import as_texts, from_texts
-from pocketgraph.inspect.peers import _difference
+from pocketgraph.inspect.timed_program_worker import as_texts, from_texts
+from pocketgraph.inspect.timed_programs import _difference
 
 TABLES_OFF = ("--show_run_order=false", "--show_time=false", "--show_memory=false", "--show_type=false",
               "--show_summary=false")  # fmt: skip
@@ -363,7 +363,7 @@ def test_how_far_results_are_apart(one: Any, other: Any, difference: float) -> N
 
 
 def test_pictures_of_zeros_are_spread_when_programs_are_compared() -> None:
-    from pocketgraph.inspect.peers import _spread
+    from pocketgraph.inspect.timed_programs import _spread
 
     spread = _spread(np.zeros((1, 8, 8, 3), np.uint8))
     assert (spread.dtype, spread.shape) == (np.uint8, (1, 8, 8, 3))

@@ -150,6 +150,27 @@ def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "pocketgraph completion install bash" in capsys.readouterr().err
 
 
+def test_it_is_installed_beside_letters_of_another_encoding(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    (tmp_path / ".bashrc").write_bytes(b"export A=\xe4")
+    assert call("completion", "install", "bash") == 0
+    assert (tmp_path / ".bashrc").read_bytes().startswith(b'export A=\xe4\n. "')
+
+
+def test_a_home_that_nothing_can_be_written_to_is_said(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pathlib.Path, "home", lambda: tmp_path)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert call("completion", "install", "bash") == 1
+    assert f"nothing can be written to {tmp_path}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_installed_guides_are_those_of_a_checkout() -> None:
     documents = json.loads(gzip.decompress(packed(ROOT / "docs")))
     assert documents == {**guides(), "index": (ROOT / "docs" / "index.md").read_text("utf-8")}

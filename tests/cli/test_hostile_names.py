@@ -116,3 +116,15 @@ def test_memory_that_is_not_there_is_an_error_of_the_rule(monkeypatch: pytest.Mo
     )
     with pytest.raises(TransformError, match="there is not enough memory"):
         pocketgraph.transform(graph, "fold_constants", inputs=["x"], outputs=["y"])
+
+
+def test_a_path_that_begins_with_a_dash_is_no_option_in_what_to_type_next(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pocketgraph.save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Relu(x, T=float)"), "-net.pb")
+    said = outcome(capfd, "identify", "--", "-net.pb") + outcome(capfd, "summarize", "--", "-net.pb")
+    typed = re.findall("pocketgraph (summarize|verify|benchmark_model) (.*)", said)
+    assert len(typed) == 3
+    for command, words in typed:
+        assert "such option" not in outcome(capfd, command, *words.replace("small.pb", "./-net.pb").split())

@@ -48,6 +48,15 @@ def test_the_scores_are_the_golden_ones(tmp_path: pathlib.Path, words: pathlib.P
     assert re.fullmatch(rf"{WORDS[best[0]]} \({best[0]}\): 0\.\d+\n", capsys.readouterr().out)
 
 
+def test_labels_of_another_model_are_doubted(tmp_path: pathlib.Path, words: pathlib.Path, capsys: Any) -> None:
+    yes = model_dir("data_speech_wavs") / "yes_1000ms.wav"
+    assert call("label_wav", graph(), f"--labels={words}", yes) == 0
+    assert not capsys.readouterr().err
+    words.write_text("yes\nno\n")
+    assert call("label_wav", graph(), f"--labels={words}", yes) == 0
+    assert "warning: the labels file has 2 lines and the output 12 scores" in capsys.readouterr().err
+
+
 def test_a_folder_and_what_is_broken_in_it(tmp_path: pathlib.Path, words: pathlib.Path, capsys: Any) -> None:
     yes = (model_dir("data_speech_wavs") / "yes_1000ms.wav").read_bytes()
     (tmp_path / "yes.wav").write_bytes(yes)

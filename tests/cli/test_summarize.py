@@ -300,3 +300,26 @@ def test_of_a_finished_file_a_time_and_a_picture_are_proposed(
     assert [command[0] for command in commands] == ["benchmark_model", "view"]
     for command in commands:
         assert call(*command) == 0, command
+
+
+def test_of_records_the_columns_are_told_and_what_takes_numbers_in_their_place(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    save(
+        parse("""
+            examples = Placeholder(dtype=string, shape=[?])
+            names = Const(string[0] [])
+            age = Const(string "age")
+            none = Const(float[0] [])
+            parsed = ParseExample(examples, names, age, none, Nsparse=0, Ndense=1, Tdense=[float], sparse_types=[],
+                                  dense_shapes=[[2]])
+            w = Const(float[2,3] [[1, 2, 3], [4, 5, 6]])
+            scores = MatMul(parsed, w, T=float)
+            shares = Softmax(scores, T=float)
+        """),
+        tmp_path / "net.pb",
+    )
+    assert call("summarize", tmp_path / "net.pb") == 0
+    said = "'examples' takes records of tf.Example with age; --inputs=parsed takes numbers in their place"
+    assert said in capsys.readouterr().out
+    assert call("export", tmp_path / "net.pb", "-o", tmp_path / "net.tflite", "--inputs=parsed") == 0

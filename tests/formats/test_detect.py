@@ -10,6 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
@@ -85,7 +86,9 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.TF_RECORDS, record(b"\x0a\x05abcde")),
     (Kind.LFS_POINTER, b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
     (Kind.HTML, b"\n<!DOCTYPE html><html><body>404</body></html>"),
-    (Kind.JSON, b'{"modelTopology": {}}'),
+    (Kind.TENSORFLOW_JS, b'{"modelTopology": {}}'),
+    (Kind.TENSORFLOW_JS, b'{"format": "layers-model", "generatedBy": "keras v2.11.0"}'),
+    (Kind.JSON, b'{"labels": ["daisy"]}'),
     (Kind.TEXT, b"daisy\nroses\n"),
     (Kind.EMPTY, b""),
     (Kind.UNKNOWN, b"\x07\xff\x00garbage" * 10),
@@ -139,8 +142,12 @@ def test_a_file_that_is_cut_short_is_called_so(tmp_path: pathlib.Path) -> None:
 
 def test_directories(tmp_path: pathlib.Path) -> None:
     assert identify(tmp_path).kind is Kind.DIRECTORY
+    (tmp_path / "model.json").write_text('{"labels": ["daisy"]}')
+    assert identify(tmp_path).kind is Kind.DIRECTORY
     (tmp_path / "frozen.pb").write_bytes(GRAPH_DEF)
     assert "frozen.pb" in identify(tmp_path).next
+    (tmp_path / "model.json").write_text('{"format": "graph-model", "signature": {}}')
+    assert identify(tmp_path).kind is Kind.TENSORFLOW_JS
     (tmp_path / "model.ckpt-1.index").write_bytes(b"")
     assert identify(tmp_path).kind is Kind.CHECKPOINT_DIRECTORY
     (tmp_path / "saved_model.pb").write_bytes(SAVED_MODEL)
@@ -217,6 +224,18 @@ def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.
     (exported / "variables" / "variables.index").write_bytes(b"")
     (exported / "saved_model.pb").write_bytes(b"")
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"
+
+
+def test_the_one_model_of_a_directory_is_taken(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("of the training")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "net.pb").write_bytes(GRAPH_DEF)
+    found = pocketgraph.identify(tmp_path)
+    assert (found.path, found.kind) == (str(tmp_path / "deep" / "net.pb"), Kind.GRAPH_DEF)
+    (tmp_path / "deep" / "small.tflite").write_bytes(bytes(4) + b"TFL3" + bytes(8))
+    several = pocketgraph.identify(tmp_path)
+    assert several.kind is Kind.DIRECTORY
+    assert several.next == f"give what is inside, such as {found.path} or {tmp_path / 'deep' / 'small.tflite'}"
 
 
 def test_the_newest_of_several_exports_comes_first(tmp_path: pathlib.Path) -> None:

@@ -225,3 +225,27 @@ def test_a_vector_in_front_of_the_classes_of_a_training_is_named() -> None:
         y = Tanh(embedding, T=float)
     """)
     assert inner_results(words.replace(outputs=["y"])) == ()
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_frozen_graph_beside_a_checkpoint_is_not_taken_for_its_own(tmp_path: pathlib.Path, repair: bool) -> None:
+    from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+
+    write_checkpoint(tmp_path / "model.ckpt-7", {"w": const("w", np.ones(2, np.float32)).tensor})
+    save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Relu(x, T=float)"), tmp_path / "other.pb")
+    with pytest.raises(FreezeError, match=r"other\.pb: the graph beside this checkpoint has no variables.*; say where"):
+        freeze(tmp_path / "model.ckpt-7", repair=repair)
+    with pytest.raises(FreezeError, match="another one's"):
+        ready(tmp_path / "model.ckpt-7.index")
+    assert list(ready(tmp_path).graph.nodes) == ["x", "y"]
+
+
+@pytest.mark.parametrize("command", ["summarize", "ship", "verify", "quantize"])
+def test_a_training_whose_newest_checkpoint_is_away_says_so(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-9"\n')
+    (tmp_path / "model.ckpt-7.index").write_bytes(b"")
+    further = {"verify": [tmp_path]}.get(command, ["-o", tmp_path / "out"] if command != "summarize" else [])
+    assert call(command, tmp_path, *further) != 0
+    assert "says that the latest checkpoint is model.ckpt-9, which is not here" in capsys.readouterr().err

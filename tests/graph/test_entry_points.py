@@ -526,3 +526,29 @@ def test_conditions_of_a_confusion_matrix_are_no_outputs_and_its_picks_lead_to_t
         pairs = Pack(labels, check/control_dependency, T=int64, N=2)
     """)
     assert sole_outputs(graph) == ["sums"]
+
+
+def test_how_many_boxes_a_detector_selects_is_an_output_beside_them() -> None:
+    """As ``tf.identity(tf.shape(selected)[0], name="num_detections")``."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[64,8])
+        w = Const(float[8,4] 0.5)
+        v = Const(float[8,1] 0.25)
+        corners = MatMul(x, w, T=float)
+        rated = MatMul(x, v, T=float)
+        rates = Squeeze(rated, T=float, squeeze_dims=[1])
+        most = Const(int32 20)
+        overlap = Const(float 0.5)
+        kept = NonMaxSuppressionV2(corners, rates, most, overlap)
+        axis = Const(int32 0)
+        chosen = GatherV2(corners, kept, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        detection_boxes = Identity(chosen, T=float)
+        best = GatherV2(rates, kept, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        detection_scores = Identity(best, T=float)
+        size = Shape(kept, T=int32)
+        from = Const(int32[1] [0])
+        to = Const(int32[1] [1])
+        count = StridedSlice(size, from, to, to, T=int32, Index=int32, shrink_axis_mask=1)
+        num_detections = Identity(count, T=int32)
+    """)
+    assert sorted(main_outputs(graph)) == ["detection_boxes", "detection_scores", "num_detections"]

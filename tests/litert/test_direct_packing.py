@@ -124,8 +124,8 @@ def without_packing(folder: pathlib.Path, graph: Graph) -> engine.Executable:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_weights_are_packed_as_xnnpack_packs_them(tmp_path: pathlib.Path, name: str) -> None:
     ours, theirs = compiled(tmp_path / "ours", GRAPHS[name]()), without_packing(tmp_path / "theirs", GRAPHS[name]())
-    assert entry_of(ours).is_hollow
-    assert not entry_of(theirs).is_hollow
+    assert entry_of(ours).is_weightless
+    assert not entry_of(theirs).is_weightless
     (content, found), (expected, right) = listed(entry_of(ours)), listed(entry_of(theirs))
     assert [buffer[:3] for buffer in found.buffers] == [buffer[:3] for buffer in right.buffers]
     assert set(found.fingerprints) == set(right.fingerprints)
@@ -199,7 +199,7 @@ def test_other_engines_get_whole_files(tmp_path: pathlib.Path) -> None:
     found = engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path, whole=True)
     assert found is None
     made = compiled(tmp_path, convolution(3, 3, 64), whole=True)
-    assert not entry_of(made).is_hollow
+    assert not entry_of(made).is_weightless
     made.close()
 
 
@@ -210,7 +210,7 @@ def test_where_xnnpack_looks_for_others_it_packs_them_itself(
     right = without_packing(tmp_path / "right", GRAPHS[name]())
     monkeypatch.setattr(SeenKind, "algorithm_of", lambda seen, channels, columns: 12345)
     made = compiled(tmp_path / "wrong", GRAPHS[name]())
-    assert not entry_of(made).is_hollow
+    assert not entry_of(made).is_weightless
     np.testing.assert_array_equal(made.run([X])[0], right.run([X])[0])
     made.close()
     right.close()
@@ -229,7 +229,7 @@ def test_what_xnnpack_does_not_run_is_found_to_read_weights(
 
 
 def hole_of(entry: cache.CacheEntry) -> int:
-    start: int = entry.about[cache.HOLLOW][1]
+    start: int = entry.about[cache.WEIGHTLESS][1]
     return start
 
 
@@ -252,7 +252,7 @@ def test_a_system_that_does_not_tell_is_found_out(
     assert watched_holes.tells(str(tmp_path))
     made = compiled(tmp_path / "told", convolution(3, 3, 64))
     entry = entry_of(made)
-    assert entry.is_hollow
+    assert entry.is_weightless
     made.close()
     answers = lambda content: np.full(len(content) // mmap.PAGESIZE, said, np.uint8)  # noqa: E731
     monkeypatch.setattr(watched_holes, "_resident", answers)
@@ -260,7 +260,7 @@ def test_a_system_that_does_not_tell_is_found_out(
     with pytest.raises((OSError, cached_executable.RunError)):
         cached_executable.runner_for(entry, 1)
     again = compiled(tmp_path / "silent", convolution(3, 3, 64))
-    assert not entry_of(again).is_hollow
+    assert not entry_of(again).is_weightless
     again.close()
 
 
@@ -281,7 +281,7 @@ def test_holes_that_are_read_at_the_first_run_are_seen(tmp_path: pathlib.Path, m
     """As where XNNPACK takes fewer operations in a later process than it took when the part was made."""
     made = compiled(tmp_path, GRAPHS["what LiteRT runs itself"]())
     entry = entry_of(made)
-    assert entry.is_hollow
+    assert entry.is_weightless
     made.close()
     opened = cached_executable.runner_for(entry, 1)
     assert isinstance(opened, PackedRunner)
@@ -310,7 +310,7 @@ def test_a_whole_file_stays_whole_when_another_process_writes_one_with_holes(tmp
     assert pathlib.Path(entry.model).read_bytes() == before
     found = cache.find(str(tmp_path), pathlib.Path(entry.model).stem)
     assert found is not None
-    assert found.is_hollow
+    assert found.is_weightless
     with pytest.raises(cached_executable.RunError, match="written anew"):
         OfferedPart(found).file  # noqa: B018
 
@@ -430,7 +430,7 @@ def test_a_failing_second_thread_leaves_no_holes(tmp_path: pathlib.Path, monkeyp
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.warns(RuntimeWarning, match="No space left"):
         part = compiled(tmp_path, graph)
-    assert not list(tmp_path.glob("*hollow*"))
+    assert not list(tmp_path.glob("*weightless*"))
     assert not list((tmp_path / "ours").glob("*.part"))
     whole = compiled(tmp_path / "whole", graph, without=[engine.DIRECT_PACKING])
     np.testing.assert_array_equal(part.run([X])[0], whole.run([X])[0])
@@ -452,7 +452,7 @@ def test_without_room_nothing_is_tried(
     monkeypatch.setattr(module, "room_for", full)  # XNNPACK, and a hole that is read in memory, would end the process
     graph = convolution(3, 3, 64)
     plain, tried = without_packing(tmp_path / "theirs", graph), compiled(tmp_path / "ours", graph)
-    assert not entry_of(tried).is_hollow
+    assert not entry_of(tried).is_weightless
     np.testing.assert_array_equal(tried.run([X])[0], plain.run([X])[0])
     for each in (plain, tried):
         each.close()

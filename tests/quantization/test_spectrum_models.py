@@ -13,10 +13,11 @@ from pocketgraph import Session, save
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import EntryPoint
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav
-from pocketgraph.quantization.text_cut import text_preprocessing_of
+from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 
 RNG = np.random.default_rng(11)
@@ -139,6 +140,24 @@ def test_layers_in_front_of_complex_numbers_are_not_cut_off() -> None:
     """)
     assert not reads_spectrum(mixed, ["y"])
     assert text_inputs(mixed, ["y"]) == ()
+
+
+@pytest.mark.parametrize("behind", ["Identity(energies, T=float)", "Reshape(energies, all, T=float, Tshape=int32)"])
+def test_a_model_that_is_nothing_but_a_spectrum_is_refused(behind: str, tmp_path: pathlib.Path) -> None:
+    """The part behind would hand on what it is fed."""
+    spectrum = parse(f"""
+        waveform = Placeholder(dtype=float, shape=[1, 16])
+        length = Const(int32 [16])
+        spectrum = RFFT(waveform, length)
+        energies = ComplexAbs(spectrum)
+        all = Const(int32 [9])
+        y = {behind}
+    """)
+    for name in ("net.tflite", "net.onnx"):
+        with pytest.raises(LackingError, match=r"RFFT \('spectrum'\)"):
+            pocketgraph.export(spectrum, tmp_path / name, outputs=["y"])
+    with pytest.raises(NoCutError, match="in front of all layers and results"):
+        text_preprocessing_of(spectrum, ["y"])
 
 
 def test_it_ships_and_is_judged_by_recordings(graph: Graph, tmp_path: pathlib.Path) -> None:

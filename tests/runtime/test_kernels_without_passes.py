@@ -15,6 +15,7 @@ from pocketgraph.graph.dtype import FLOAT, INT64
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.image import crop_and_resize
 from pocketgraph.kernels.parsing import example_pattern, examples
+from pocketgraph.kernels.text import regular_expressions
 from pocketgraph.runtime.engines import step_program
 
 RECORDS = parse("""
@@ -129,6 +130,36 @@ def test_crops_are_the_same_pixel_by_pixel(tmp_path: pathlib.Path, monkeypatch: 
         ways.append(len(pixel_by_pixel) > 0)
     assert ways == [False, True]
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=3e-6)
+
+
+WORDS = parse("""
+    x = Placeholder(dtype=string, shape=[?])
+    signs = Const(string "[^a-z]+")
+    gap = Const(string " ")
+    plain = RegexReplace(x, signs, gap)
+    y = StaticRegexReplace(plain, pattern="(o)w", rewrite="\\\\1")
+    whole = RegexFullMatch(x, signs)
+    short = StaticRegexFullMatch(y, pattern="[a-z ]*")
+""")
+
+
+def test_texts_are_matched_the_same_by_the_automaton(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    compiled = regular_expressions.pattern_of
+    told = lambda pattern, **how: asked.append(how.get("may_be_plain", True)) or compiled(pattern, **how)  # noqa: E731
+    monkeypatch.setattr(regular_expressions, "pattern_of", told)
+    feeds = {"x:0": np.array([b"How, now: 12 brown cows!", b"", b"!?", b"w\xc3\xb6w ow"], object)}
+    found, ways = [], []
+    for session in without(regular_expressions.PLAIN, tmp_path, WORDS):
+        asked.clear()
+        found.append(session.run(["y:0", "whole:0", "short:0"], feeds))
+        ways.append(set(asked))
+    assert ways == [{True}, {False}]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[0][0].tolist() == [b" o no bron cos ", b"", b" ", b"w w o"]
+    assert found[0][1].tolist() == [False, False, True, False]
+    assert found[0][2].tolist() == [True, True, True, True]
 
 
 def test_only_a_view_that_nobody_else_has_is_handed_out() -> None:

@@ -80,6 +80,18 @@ PRODUCTS = """
     v = BatchMatMulV2(moved, w, T=float, adj_x=false, adj_y=true)
     y = Tanh(v, T=float)
 """
+ATTENDED = """
+    scores = MatMul(h, h, T=float, transpose_a=false, transpose_b=true)
+    sized = Shape(scores, T=float, out_type=int32)
+    yes = Const(bool true)
+    all = Fill(sized, yes, T=bool, index_type=int32)
+    there = NotEqual(words, at, T=int32)
+    seen = LogicalAnd(all, there)
+    low = Const(float -1e9)
+    kept = SelectV2(seen, scores, low, T=float)
+    shares = Softmax(kept, T=float)
+    y = MatMul(shares, h, T=float, transpose_a=false, transpose_b=false)
+"""
 BEST = """
     k = Const(int32 2)
     best = TopKV2(h, k, T=float, sorted=true)
@@ -147,7 +159,7 @@ def assert_equal_for(graph: Graph, lengths: list[int], **how: Any) -> list[Any]:
         return [each for plan in session._calls.plans.values() for each in plan.executables]
 
 
-@pytest.mark.parametrize("body", [MASKED, POSITIONS, BEST, TILED, PRODUCTS])
+@pytest.mark.parametrize("body", [MASKED, POSITIONS, ATTENDED, BEST, TILED, PRODUCTS])
 def test_one_program_serves_the_layers_of_all_lengths(
     body: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

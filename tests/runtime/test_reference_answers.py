@@ -165,7 +165,12 @@ def test_a_longer_one_is_taken_to_need_the_square_of_its_length() -> None:
     assert not answer.is_quick(key(14), 0.39)
 
 
-def test_the_program_is_made_when_the_process_is_idle(answered: list[int], opened: list[int]) -> None:
+@pytest.mark.parametrize("again", [0.0, 1e9])
+def test_the_program_is_made_when_the_process_is_idle(
+    again: float, answered: list[int], opened: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However quick the answer was."""
+    monkeypatch.setattr(resizable_calls, "ANSWERED_AGAIN", again)
     with Session(TEXT, cache_dir="") as session:
         asked(session, 5)
         before = asked(session, 7)

@@ -284,6 +284,23 @@ def test_a_slice(name: str, compiled: list[str]) -> None:
         assert len(compiled) == 1
 
 
+@pytest.mark.parametrize("masks", ["ellipsis_mask=1, new_axis_mask=2", "begin_mask=1, end_mask=1, new_axis_mask=2"])
+def test_axes_of_size_one_are_put_in(masks: str, compiled: list[str]) -> None:
+    """``x[..., None]`` and ``x[:, None]``, between layers."""
+    body = f"""
+        begin = Const(int32[2] [0, 0])
+        end = Const(int32[2] [0, 0])
+        by = Const(int32[2] [1, 1])
+        more = StridedSlice(h, begin, end, by, T=float, Index=int32, {masks})
+        axis = Const(int32[1] [{2 if "ellipsis" in masks else 1}])
+        less = Mean(more, axis, T=float, Tidx=int32, keep_dims=false)
+        v = MatMul(less, w, T=float, transpose_a=false, transpose_b=false)
+        y = Tanh(v, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3, 2)])
+    assert len(compiled) == 1
+
+
 EINSUMS = {
     "heads": ("abc,cde->abde", "float[4, 2, 3] 0.25"),
     "joined": ("abc,cd->adb", "float[4, 3] 0.25"),
@@ -299,6 +316,17 @@ def test_products_that_are_spelled(name: str, compiled: list[str]) -> None:
         curved = Tanh(x, T=float)
         a = Einsum(curved, v, T=float, N=2, equation="{equation}")
         y = Tanh(a, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("op", ["BatchMatMulV2", "BatchMatMulV3"])
+def test_products_of_batches(op: str, compiled: list[str]) -> None:
+    types = "Ta=float, Tb=float, Tout=float" if op == "BatchMatMulV3" else "T=float"
+    body = f"""
+        scores = {op}(x, x, {types}, adj_x=false, adj_y=true)
+        y = Softmax(scores, T=float)
     """
     assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
     assert len(compiled) == 1
@@ -349,6 +377,44 @@ def test_channels_before_rows_and_columns(compiled: list[str]) -> None:
         y = Conv2D(m, v, T=float, strides=[1, 1, 1, 1], padding="SAME", data_format="NCHW")
     """)
     assert_equal_for(graph, [(1, 3, *sizes) for sizes in ((16, 16), (18, 21), (33, 12), (7, 9), (40, 40))])
+    assert len(compiled) == 1
+
+
+def test_rows_and_columns_that_are_repeated(compiled: list[str]) -> None:
+    """As Keras 3 makes pictures larger."""
+
+    def repeated(source: str, axis: int) -> str:
+        times = [2 if place == axis + 1 else 1 for place in range(5)]
+        return f"""
+            s{axis} = Shape({source}, T=float, out_type=int32)
+            at{axis} = Const(int32[1] [{axis}])
+            next{axis} = Const(int32[1] [{axis + 1}])
+            first{axis} = StridedSlice(s{axis}, zero, at{axis}, one, T=int32, Index=int32)
+            size{axis} = StridedSlice(s{axis}, at{axis}, next{axis}, one, T=int32, Index=int32, shrink_axis_mask=1)
+            more{axis} = Mul(size{axis}, twice, T=int32)
+            made{axis} = Pack(more{axis}, T=int32, N=1, axis=0)
+            last{axis} = StridedSlice(s{axis}, next{axis}, zero, one, T=int32, Index=int32, end_mask=1)
+            sizes{axis} = ConcatV2(first{axis}, made{axis}, last{axis}, start, T=int32, Tidx=int32, N=3)
+            place{axis} = Const(int32 {axis + 1})
+            apart{axis} = ExpandDims({source}, place{axis}, T=float, Tdim=int32)
+            times{axis} = Const(int32[5] {times})
+            tiled{axis} = Tile(apart{axis}, times{axis}, T=float, Tmultiples=int32)
+            r{axis} = Reshape(tiled{axis}, sizes{axis}, T=float, Tshape=int32)
+        """
+
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, ?, ?, 3])
+        k = Const(float[1, 1, 3, 4] {np.random.default_rng(3).standard_normal((1, 1, 3, 4)).round(3).tolist()})
+        zero = Const(int32[1] [0])
+        one = Const(int32[1] [1])
+        start = Const(int32 0)
+        twice = Const(int32 2)
+        h = Conv2D(x, k, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        {repeated("h", 1)}
+        {repeated("r1", 2)}
+        y = Tanh(r2, T=float)
+    """)
+    assert_equal_for(graph, [(1, *size, 3) for size in ((5, 7), (8, 6), (12, 12), (3, 9), (4, 2), (40, 31))])
     assert len(compiled) == 1
 
 

@@ -93,3 +93,20 @@ def test_rows_at_computed_places(begin: Any) -> None:
     for values in (np.arange(4, dtype=np.float32), np.arange(12).reshape(4, 3), np.float32(1) * np.ones(())):
         for stride in (1, 2, -1, 0):
             both(node, [values, start, start + 1, np.full_like(start, stride)])
+
+
+@pytest.mark.parametrize("rows", [1, 32, 33])
+def test_products_with_weights_at_odd_places(rows: int) -> None:
+    """As a mapped file has them: products after the first take a copy, of those weights alone."""
+    random = np.random.default_rng(rows)
+    places = np.empty(2 * (1 + 4 * 96 * 64), np.uint8)
+    odd = [np.ndarray((96, 64), np.float32, places, start) for start in (1, 2 + 4 * 96 * 64)]
+    for weights in odd:
+        weights[...] = random.standard_normal(weights.shape)
+        assert not weights.flags.aligned
+    node = Node("n", "MatMul", ["a", "b"])
+    kernel, _ = bound(node, lambda name: True)
+    call = prepared(node, {}, kernel)
+    for weights in (odd[0], odd[0], odd[0], odd[1], odd[1], odd[0], odd[0]):
+        x = random.standard_normal((rows, 96)).astype(np.float32)
+        np.testing.assert_array_equal(call(x, weights), kernel(x, weights))

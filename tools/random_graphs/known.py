@@ -11,8 +11,8 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.tensor import Array
 
 UNORDERED = frozenset((
-    "TopK", "TopKV2", "NthElement", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "SegmentMax", "SegmentMin",
-    "UnsortedSegmentMax", "UnsortedSegmentMin", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPoolGradWithArgmax",
+    "TopK", "TopKV2", "NthElement", "MaxPool3D", "MaxPool3DGrad", "SegmentMax", "SegmentMin",
+    "UnsortedSegmentMax", "UnsortedSegmentMin", "MaxPoolGradWithArgmax",
     "SparseReduceMax", "SparseReduceMaxSparse", "FractionalMaxPoolGrad", "LRNGrad", "DepthwiseConv2dNative",
     "DepthwiseConv2dNativeBackpropInput", "MatrixSolveLs",
     "IsotonicRegression", "TensorScatterMax", "TensorScatterMin", "ArgMax",

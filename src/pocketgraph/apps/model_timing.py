@@ -16,8 +16,8 @@ from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.inspect.benchmark import Limits, time_session
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
 from pocketgraph.inspect.benchmark_result import Benchmark
-from pocketgraph.inspect.peers import PEERS, PeerResult, check_programs, compare
 from pocketgraph.inspect.step_flops import count_step
+from pocketgraph.inspect.timed_programs import PEERS, PeerResult, check_programs, compare
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
@@ -64,7 +64,7 @@ def benchmark(
         inference_delay: seconds to sleep after every run.
         threads, engine: as for Session.
         flops: count floating point operations too.
-        programs: time these on the same model as well: names from ``inspect.peers.PEERS``, or ``"all"``.
+        programs: time these on the same model as well: names from ``inspect.timed_programs.PEERS``, or ``"all"``.
         python: the interpreter that has those programs.
         signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         preset: how pictures are scaled.

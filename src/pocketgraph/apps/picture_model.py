@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading, presets
-from pocketgraph.datasets.class_scores import scores_picked_from
+from pocketgraph.datasets.class_scores import apart, scores_picked_from
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
@@ -285,7 +285,8 @@ def _scores(graph: Graph, names: Sequence[str]) -> list[str]:
 
 def _origin(graph: Graph, name: str) -> Node:
     """What makes the elements that a tensor hands on."""
-    return graph.find_producer(name, SAME_ELEMENTS) or graph.producer(name)
+    source = apart(graph, name)
+    return graph.find_producer(source, SAME_ELEMENTS) or graph.producer(source)
 
 
 def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:

@@ -38,14 +38,14 @@ def install(shell: str | None) -> None:
     if chosen not in SHELLS:
         raise UsageError("it is not clear which shell this is for", hint="pocketgraph completion install bash")
     place, started = places(chosen)
-    write(place, script(chosen))
+    write(place, script(chosen).encode())
     echo(f"written: {place}")
     line = f'. "{place}"  {MARK}'
     if started is not None:
-        text = started.read_text(encoding="utf-8") if started.exists() else ""
-        if MARK not in text:
-            before = "\n" if text and not text.endswith("\n") else ""
-            write(started, f"{text}{before}{line}\n")
+        text = started.read_bytes() if started.exists() else b""  # in whatever encoding
+        if MARK.encode() not in text:
+            before = b"\n" if text and not text.endswith(b"\n") else b""
+            write(started, text + before + os.fsencode(f"{line}\n"))
             echo(f"added to {started}: {line}")
     echo(f"It works in the next {chosen} that is started.")
 
@@ -86,9 +86,10 @@ def places(shell: str) -> tuple[Path, Path | None]:
     return data / "pocketgraph" / f"completion.{shell}", started
 
 
-def write(path: Path, text: str) -> None:
-    """Writes a text file and the folders that it lies in."""
-    from pocketgraph.formats.files import write_atomically
+def write(path: Path, content: bytes) -> None:
+    """Writes a file and the folders that it lies in."""
+    from pocketgraph.formats.files import check_folder, write_atomically
 
+    check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
+    write_atomically(path, content)

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pocketgraph.datasets.class_scores import VIEWS_OF_FILES, apart
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import ExportModel, Port
+from pocketgraph.graph.op_traits import SAME_VALUES
 
 MOST_VALUES = 4  # in a line of score calibration
 
 
 def scores_of(model: ExportModel) -> Port:
-    """The output that gives a score for each class: the main entry point's first one.
+    """The output that gives a score for each class: the only one that ends in a softmax, else the main entry point's
+    first one.
 
     Raises:
         UsageError: it is no such output: ``[1, N]`` or ``[1, 1, 1, N]`` with N of 2 or more, of floats or bytes.
     """
-    port = model.main.outputs[0]
-    sizes = port.sizes
-    is_row = sizes is not None and len(sizes) in (2, 4) and sizes[-1] > 1 and set(sizes[1:-1]) <= {1}
-    if not is_row or sizes is None or port.dtype.name not in ("float", "half", "uint8", "int8"):
+    ports = model.main.outputs
+    shares = [port for port in ports if _is_row(port) and _are_shares(model, port)] if len(ports) > 1 else []
+    port = shares[0] if len(shares) == 1 else ports[0]
+    if not _is_row(port):
+        sizes = port.sizes
         text = "of unknown shape" if sizes is None else f"{port.dtype.name}{list(sizes)}"
         raise UsageError(
             f"labels are for scores of classes, [1, N]; the output '{port.name}' is {text}",
             hint=f"name the scores with {option('outputs')}, or leave {option('labels')} out",
         )
     return port
+
+
+def _is_row(port: Port) -> bool:
+    sizes = port.sizes
+    is_row = sizes is not None and len(sizes) in (2, 4) and sizes[-1] > 1 and set(sizes[1:-1]) <= {1}
+    return is_row and port.dtype.name in ("float", "half", "uint8", "int8")
+
+
+def _are_shares(model: ExportModel, port: Port) -> bool:
+    source = apart(model.graph, port.tensor)
+    node = model.graph.find_producer(source, SAME_VALUES | VIEWS_OF_FILES)
+    return node is not None and node.op in ("Softmax", "tfl.softmax")
 
 
 def check_count(lines: Sequence[str], classes: int, output: str, what: str = "labels") -> None:

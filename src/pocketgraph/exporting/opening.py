@@ -58,7 +58,7 @@ def opened(
     notify: Callable[[str], None] | None = None,
     texts: Texts | None = None,
     takes_texts: bool = False,
-    keeps_dropout: bool = True,
+    keep_dropout: bool = False,
 ) -> ExportModel:
     """A model ready for an exporter.
 
@@ -72,7 +72,7 @@ def opened(
         notify: told what had to be frozen, a sentence each.
         texts: samples of a model that takes texts, by which their lengths are chosen.
         takes_texts: whether the target holds what reads texts, so that nothing is cut off.
-        keeps_dropout: whether a dropout that training left on stays.
+        keep_dropout: whether a dropout, or noise, that training left on stays.
 
     Raises:
         UsageError: there are no such names; the rank of an input is not known.
@@ -113,7 +113,7 @@ def opened(
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
-    if not keeps_dropout:
+    if not keep_dropout:
         wanted = [tensor for signature in chosen.values() for tensor in signature.outputs.values()]
         graph = without_dropout_left_on(graph, wanted, notes.append)
     graph = without_dropout(graph, only_noop=True)[0]

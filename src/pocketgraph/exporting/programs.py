@@ -40,7 +40,11 @@ class LackingError(UsageError):
     def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
         loops = _loops(graph, reasons)
-        frames = _frames(graph, loops)
+        frames = {
+            node.attr("frame_name", None)
+            for node in graph
+            if node.op == "Enter" and any(node.name.startswith(f"{loop}/") for loop in loops)
+        }
         helps = {name: help_with(graph, name) for name in reasons}
         ragged = [name for name in reasons if ragged_feeds(graph, name)]
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -88,15 +92,6 @@ def _has_branch(graph: Graph, reasons: Mapping[str, str], loop: str) -> bool:
     inside = (graph[name] for name in reasons if name.startswith(f"{loop}/") and name in graph.nodes)
     conditions = (graph.find_producer(node.data_inputs[1]) for node in inside if node.op == "Switch")
     return any(condition is not None and condition.op != "LoopCond" for condition in conditions)
-
-
-def _frames(graph: Graph, loops: Sequence[str]) -> set[object]:
-    """The frames of loops, by which nodes that other scopes named are found to be theirs."""
-    return {
-        node.attr("frame_name", None)
-        for node in graph
-        if node.op == "Enter" and any(node.name.startswith(f"{loop}/") for loop in loops)
-    }
 
 
 def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collection[object]) -> bool:

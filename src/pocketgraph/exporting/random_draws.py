@@ -43,7 +43,7 @@ def check_with_draws_fed(
     """
     written.notes.append("random numbers are drawn by the run time's own generator")
     if any(name in model.graph and is_noise_of_dropout(model.graph, name) for name in written.draws):
-        what = "dropout was left on, so that results are others in each run"
+        what = "a dropout or noise was left on, so that results are others in each run"
         written.notes.append(f"warning: {what}; {without_dropout_help()}")
     if written.run is None:
         return []

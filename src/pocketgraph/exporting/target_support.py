@@ -107,9 +107,7 @@ def support(
         return _mobile_support(source, outputs)
     chosen = target_of("", target)
     arguments = arguments_of(chosen, options)
-    model = opened(
-        source, inputs=inputs, outputs=outputs, shapes=shapes, values=values, keeps_dropout=chosen.draws_numbers
-    )
+    model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
     model = with_samples(model, None, SampleReading(), 1)
     ops = _needed(
         model.graph,

@@ -26,7 +26,6 @@ class Target(NamedTuple):
         extra: the extra of pocketgraph that installs them.
         is_folder: whether it writes a folder and not a file.
         has_variables: whether entry points may change variables.
-        draws_numbers: whether it has operators that draw random numbers, so that a dropout left on stays.
         takes_texts: whether it has operators for texts, so that what reads them is written too.
     """
 
@@ -38,7 +37,6 @@ class Target(NamedTuple):
     extra: str = ""
     is_folder: bool = False
     has_variables: bool = False
-    draws_numbers: bool = False
     takes_texts: bool = False
 
     @property
@@ -83,7 +81,7 @@ TARGETS = {
         Target(
             "onnx", (".onnx",), "pocketgraph.exporting.onnx",
             "an ONNX file for ONNX Runtime, on servers, Windows, Linux, Android, iOS and in browsers",
-            needs=("onnx",), extra="onnx", draws_numbers=True, takes_texts=True,
+            needs=("onnx",), extra="onnx", takes_texts=True,
         ),
         Target(
             "coreml", (".mlpackage",), "pocketgraph.exporting.coreml",

@@ -86,6 +86,7 @@ def export(
     input_width: int | None = None,
     input_height: int | None = None,
     sample_rate: int | None = None,
+    keep_dropout: bool = False,
     tolerance: float | None = None,
     threads: int = 1,
     force: bool = False,
@@ -106,8 +107,8 @@ def export(
         source: a graph, a model file, or the directory of a SavedModel or training.
         path: the file or folder to write; its suffix says which form unless ``target`` does.
         target: the name of a target; ``pocketgraph export --help`` lists them.
-        inputs, outputs, signatures, shapes, values: see ``opening.opened``.
-        labels: the name of each class of the first output, or the file that has one a line.
+        inputs, outputs, signatures, shapes, values, keep_dropout: see ``opening.opened``.
+        labels: the name of each class of the first output, or of the only softmax, or the file that has one a line.
         calibration: of scores, a line for each class, or the file that has them.
         about: name, author, licence and such.
         samples: realistic inputs: a folder, a file, or arrays by public name with samples along the first axis, as for
@@ -139,61 +140,68 @@ def export(
     )
     tell = once(notify or unheard)  # what takes texts may be opened twice
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, tell)
-
-    def made(*, takes_texts: bool) -> ExportModel:
-        return model_to_export(
-            source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-            labels=labels, calibration=calibration, about=about, samples=samples, limit=limit, threads=threads,
-            progress=progress, takes_texts=takes_texts, keeps_dropout=chosen.draws_numbers,
-        )  # fmt: skip
-
-    model = made(takes_texts=chosen.takes_texts)
+    how = ExportOptions(
+        reading, inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads,
+        progress, keep_dropout=keep_dropout,
+    )  # fmt: skip
+    model = model_to_export(source, replace(how, takes_texts=chosen.takes_texts))
     try:
         return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
     except LackingError:
         if not chosen.takes_texts:
             raise
-        behind = made(takes_texts=False)
+        behind = model_to_export(source, how)
         if behind.texts is None and len(behind.main.outputs) == len(model.main.outputs):
             raise
     return export_model(behind, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
-def model_to_export(
-    source: Source,
-    reading: SampleReading,
-    *,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    signatures: Sequence[str] | None = None,
-    shapes: Sizes | None = None,
-    values: Mapping[str, Any] | None = None,
-    labels: Lines = (),
-    calibration: Lines = (),
-    about: About | None = None,
-    samples: SampleSource | None = None,
-    limit: int = 100,
-    threads: int = 1,
-    progress: Progress | None = None,
-    takes_texts: bool = False,
-    keeps_dropout: bool = True,
-) -> ExportModel:
-    """A model with everything that goes with it, as ``export`` takes these arguments; ``reading`` is of its samples,
-    ``takes_texts`` says whether the target holds what reads texts, and ``keeps_dropout`` is of ``opened``.
+@dataclass(frozen=True)
+class ExportOptions:
+    """The arguments of ``export`` that say what goes out.
+
+    Attributes:
+        reading: how the samples are read.
+        takes_texts: whether the target holds what reads texts.
+        keep_dropout: see ``opened``.
+        inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads, progress: as
+            for ``export``.
+    """
+
+    reading: SampleReading
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    signatures: Sequence[str] | None = None
+    shapes: Sizes | None = None
+    values: Mapping[str, Any] | None = None
+    labels: Lines = ()
+    calibration: Lines = ()
+    about: About | None = None
+    samples: SampleSource | None = None
+    limit: int = 100
+    threads: int = 1
+    progress: Progress | None = None
+    takes_texts: bool = False
+    keep_dropout: bool = False
+
+
+def model_to_export(source: Source, how: ExportOptions) -> ExportModel:
+    """A model with everything that goes with it.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
+    reading, labels = how.reading, how.labels
 
     def made(outputs: Sequence[str] | None) -> ExportModel:
         return opened(
-            source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-            texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
-            keeps_dropout=keeps_dropout,
+            source, inputs=how.inputs, outputs=outputs, signatures=how.signatures, shapes=how.shapes,
+            values=how.values, texts=_texts(how.samples, reading), takes_texts=how.takes_texts,
+            notify=reading.notify, keep_dropout=how.keep_dropout,
         )  # fmt: skip
 
-    model = made(outputs)
-    is_sole = not outputs and not signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
+    model = made(how.outputs)
+    is_sole = not how.outputs and not how.signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
     answer = model.main.outputs[0]
     scores = scores_picked_from(model.graph, answer.tensor) if (labels or answer.dtype is STRING) and is_sole else None
     if scores is not None and canonical(scores) not in (port.tensor for port in model.main.inputs):
@@ -205,11 +213,11 @@ def model_to_export(
         forms = ", ".join(f"{name} {list(shape)}" for name, shape in model.front.shapes.items())
         reading.notify(f"the part behind {forms} is written; what reads recordings is the app's")
     is_heard = model.front is None and model.texts is None
-    model = with_samples(model, samples, reading, limit)
+    model = with_samples(model, how.samples, reading, how.limit)
     rate = reading.sample_rate or model.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
     return replace(
-        model, labels=_lines(labels), calibration=_lines(calibration),
-        about=about or About(), sample_rate=rate, threads=threads, progress=progress or model.progress,
+        model, labels=_lines(labels), calibration=_lines(how.calibration), about=how.about or About(),
+        sample_rate=rate, threads=how.threads, progress=how.progress or model.progress,
     )  # fmt: skip
 
 

@@ -58,6 +58,12 @@ class Kind(Enum):
     ARCHIVE = ("a compressed archive", "unpack it and give the model file inside")
     LFS_POINTER = ("a Git LFS pointer, not the file itself", "git lfs pull")
     HTML = ("a web page, not a model (a download that went wrong?)", "download the file again")
+    TENSORFLOW_JS = (
+        "a TensorFlow.js model",
+        "give the SavedModel, graph or Keras model that it was converted from; where that is lost, the package "
+        "tfjs-graph-converter makes a frozen graph of it, and of one of layers tensorflowjs_converter "
+        "--input_format=tfjs_layers_model --output_format=keras_saved_model a SavedModel",
+    )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
     EMPTY = ("an empty file", "copy, download or write it again")
@@ -150,6 +156,7 @@ FIRST_WORDS: tuple[tuple[tuple[bytes, ...], Kind], ...] = (
     ((b"saved_model_schema_version", b"meta_graphs"), Kind.SAVED_MODEL_TEXT),
     ((b"all_model_checkpoint_paths", b"model_checkpoint_path"), Kind.CHECKPOINT_STATE),
 )
+OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', b'"layers-model"')
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 
 
@@ -177,7 +184,9 @@ def of_text(head: bytes) -> Kind | None:
     start = head.lstrip()[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML
-    return Kind.JSON if start.startswith((b"{", b"[")) else Kind.TEXT
+    if not start.startswith((b"{", b"[")):
+        return Kind.TEXT
+    return Kind.TENSORFLOW_JS if any(word in head for word in OF_TENSORFLOW_JS) else Kind.JSON
 
 
 def of_records(buffer: Buffer) -> Kind | None:

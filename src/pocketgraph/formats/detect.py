@@ -15,7 +15,7 @@ from pocketgraph.formats.meta_graph import saved_model_file
 
 __all__ = ["Identity", "Kind", "identify"]
 
-MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes")
+MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
 KERAS_SUFFIXES = (".keras", ".h5")
 MOST_NAMED = 3  # of the models in a directory
 
@@ -93,6 +93,9 @@ def of_directory(path: str) -> Kind:
         return Kind.CORE_ML
     if "checkpoint" in names or prefixes(path):
         return Kind.CHECKPOINT_DIRECTORY
+    described = os.path.join(path, "model.json")
+    if "model.json" in names and os.path.isfile(described) and of_content(mapped(described)) is Kind.TENSORFLOW_JS:
+        return Kind.TENSORFLOW_JS
     libraries = {name.removesuffix("_common.h") for name in names if name.endswith("_common.h")}
     if "Makefile" in names and any({f"{name}.h", f"{name}.c", f"{name}_test.c"} <= {*names} for name in libraries):
         return Kind.C_LIBRARY
@@ -113,6 +116,12 @@ def inside(path: str) -> str:
     found.sort(key=lambda name: name not in newest)
     said = [f"{name} (the newest)" if name in newest else name for name in found[:MOST_NAMED]]
     return f"give what is inside, such as {' or '.join(said)}" if found else ""
+
+
+def sole_model(path: str) -> str:
+    """The one model in a directory or up to three levels below it; "" when there is none, or are several."""
+    found = _inside(path, MODEL_SUFFIXES + KERAS_SUFFIXES)
+    return found[0] if len(found) == 1 else ""
 
 
 def _version(path: str) -> int:

@@ -134,7 +134,7 @@ class StoredTensor:
                     f"the file; the limit is {LARGEST:,}",
                     where=self._where,
                 )
-            flat = self._from_lists(count)
+            flat = filled(self.listed(count), count, b"" if self.dtype.base is STRING else 0)
         try:
             return flat.reshape(self.shape)
         except ValueError:  # no elements, and other sizes whose product no array can have
@@ -171,9 +171,6 @@ class StoredTensor:
             values[index] = self._buffer[position : position + length]
             position += length
         return values
-
-    def _from_lists(self, count: int) -> Array:
-        return filled(self.listed(count), count, b"" if self.dtype.base is STRING else 0)
 
     def listed(self, most: int) -> Array:
         """The elements in the typed list, of strings at most ``most``.

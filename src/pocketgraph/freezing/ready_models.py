@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
-from pocketgraph.formats import load
+from pocketgraph.formats import Kind, load
+from pocketgraph.formats.detect import of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
@@ -284,4 +285,6 @@ def _is_trained(path: str) -> bool:
     except FreezeError:
         raise
     except FormatError:
+        if os.path.isdir(path) and of_directory(path) is Kind.CHECKPOINT_DIRECTORY:
+            raise  # which says what to do about the checkpoint
         return False

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.errors import FreezeError, option
+from pocketgraph.errors import FreezeError, option, path_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
@@ -30,7 +30,7 @@ from pocketgraph.freezing.training_batch_norms import (
     refuse_training_batch_norms,
     untrained_batch_norms,
 )
-from pocketgraph.freezing.training_dir import TrainedModel
+from pocketgraph.freezing.training_dir import TrainedModel, names_checkpoint
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Signature, Tensor, node_name
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
@@ -96,8 +96,14 @@ def freeze_with_report(
     """``freeze``, with what there is to tell about it: arguments and errors are those listed there."""
     graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
-    if not (source.is_saved_model or bind or wanted_repairs or _is_open(graph, store)):
-        raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
+    if not (source.is_saved_model or _is_open(graph, store)):
+        if checkpoint is None and not isinstance(graph_or_path, Graph) and names_checkpoint(path_of(graph_or_path)):
+            raise FreezeError(
+                "the graph beside this checkpoint has no variables, so it is another one's", where=source.graph,
+                hint=f"say where the checkpoint's own is with {option('input_graph', 'graph_or_path')}",
+            )  # fmt: skip
+        if not (bind or wanted_repairs):
+            raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
     repairs_made: list[str] = []

@@ -61,7 +61,7 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None, *, is_
 
 def _remedy(graph: Graph, *, is_repaired: bool) -> str:
     """What may help before the graph itself has to be another one."""
-    again = command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", "freeze_graph with repair")
+    again = command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair")
     flags = [node.name for node in graph if node.op.startswith("Placeholder") and node.attr("dtype") is BOOL]
     if not any(map(is_variable, graph)):  # whose averages were left out when it was frozen
         averages = "freeze its training again with repair, which takes averages kept there, "

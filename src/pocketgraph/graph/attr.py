@@ -11,6 +11,9 @@ from pocketgraph.graph.record import Record
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
+POOLING = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+"""The attributes that pooling shares with its gradients."""
+
 
 class Func(Record):
     """A function of the graph's library, as the value of an attribute.

@@ -62,7 +62,7 @@ def replace_matches(
             new = list({item.name: item for item in rewrite(match, outside)}.values())
             if not may_lose_names and not outside <= {item.name for item in new}:
                 new = list(match.nodes)
-            elif not _same(new, match.nodes):
+            elif not (len(new) == len(match.nodes) and all(any(a is b for b in match.nodes) for a in new)):
                 count += 1
             result += new
     return Replaced(graph.replace(result), count)
@@ -79,10 +79,6 @@ def _used_outside(graph: Graph, owner: Mapping[str, str]) -> dict[str, set[str]]
             if head is not None and head != mine:
                 used.setdefault(head, set()).add(source)
     return used
-
-
-def _same(new: list[Node], old: tuple[Node, ...]) -> bool:
-    return len(new) == len(old) and all(any(a is b for b in old) for a in new)
 
 
 def rename_inputs(graph: Graph, renames: Mapping[str, str], *, untouched: Collection[str] = ()) -> Graph:

@@ -13,7 +13,7 @@ from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, PLACEHOLDERS, SELECTS, SOURCES, SUMS, VARIABLES, ops_with
-from pocketgraph.graph.order import inside_loops, reachable
+from pocketgraph.graph.order import descendants, inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
     OF_SAVERS,
@@ -111,11 +111,18 @@ class EntrySurvey:
             return set()
         return reach.labelled - reach.reached | {name for name, _ in reach.sources - reach.main_sources}
 
+    @cached_property
+    def _of_boxes(self) -> set[str]:
+        """What comes from selected boxes and is called like a result, be it only how many they are."""
+        selections = [node.name for node in self._graph if node.op in ops_with("box_selection")]
+        behind = descendants(self._graph, selections) if selections else set()
+        return {name for name in behind if OWN_NAME.match(name) and GOOD_NAME.search(name)}
+
     def _last_nodes(self) -> Iterator[Node]:
         """The nodes whose results nothing of the model takes."""
         reach, inner, looping = self._reach, self._inner, inside_loops(self._graph)
         for node in reach.model:
-            if node.name not in inner or node.op in SOURCES or node.name in looping:
+            if node.name not in inner | self._of_boxes or node.op in SOURCES or node.name in looping:
                 continue
             if {user.op for user in reach.takers(node)} == {"Assert"}:
                 continue
@@ -276,7 +283,7 @@ class EntrySurvey:
         if end.op in BINARY_SWITCHES and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
         is_last = end.name in reach.behind_weights and end.name not in reach.before_weights
-        is_result = is_last or not reach.main_sources
+        is_result = is_last or not reach.main_sources or node.name in self._of_boxes
         score, why = likelihood(node.name, end.op, is_handed_on=is_result and node.op == "Identity")
         if reach.main_sources and node.name in reach.behind_weights:
             score += 2

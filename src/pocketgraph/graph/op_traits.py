@@ -14,6 +14,7 @@
     table_lookup   looks keys up in one
     random         draws anew each time; nobody misses a draw whose result is not needed
     uniform_noise  draws uniform numbers, as a dropout does
+    normal_noise   draws normal numbers, as a layer of Gaussian noise does
     repeatable     follows from inputs and attributes alone, and graphs repeat it
     view           the same elements under another shape
     gather         takes slices of a tensor along one axis

@@ -90,7 +90,7 @@ def find_matches(graph: Graph, pattern: Pattern, accept: Callable[[Match], bool]
         found = [Match(pattern, node) for node in heads]
         return found if accept is None else [match for match in found if accept(match)]
     if heads is not None:  # often the order, which costs more than all the rest, makes no difference
-        candidates = [match for node in heads if (match := _fit(node, pattern, graph.nodes, ())) is not None]
+        candidates = [match for node in heads if (match := fit(node, pattern, graph.nodes)) is not None]
         if not candidates:
             return []
         if _are_apart(candidates) and is_topological(graph):
@@ -104,7 +104,7 @@ def find_matches(graph: Graph, pattern: Pattern, accept: Callable[[Match], bool]
     matches = []
     for node in order:
         if ops is None or node.op in ops:
-            match = _fit(node, pattern, nodes, claimed)
+            match = fit(node, pattern, nodes, claimed)
             if match is not None and (accept is None or accept(match)):
                 matches.append(match)
                 claimed.update(member.name for member in match.nodes)
@@ -122,7 +122,8 @@ def _are_apart(matches: list[Match]) -> bool:
     return True
 
 
-def _fit(node: Node, pattern: Pattern, nodes: Mapping[str, Node], claimed: Collection[str]) -> Match | None:
+def fit(node: Node, pattern: Pattern, nodes: Mapping[str, Node], claimed: Collection[str] = ()) -> Match | None:
+    """How a node fits a pattern; None where it does not, or where what it needs is claimed."""
     if node.name in claimed or (pattern.ops is not None and node.op not in pattern.ops):
         return None
     if not pattern.inputs:
@@ -133,7 +134,7 @@ def _fit(node: Node, pattern: Pattern, nodes: Mapping[str, Node], claimed: Colle
     inputs = []
     for ref, wanted in zip(sources, pattern.inputs, strict=True):
         source = nodes.get(node_name(ref))
-        match = None if source is None else _fit(source, wanted, nodes, claimed)
+        match = None if source is None else fit(source, wanted, nodes, claimed)
         if match is None:
             return None
         inputs.append(match)

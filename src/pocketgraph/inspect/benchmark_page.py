@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pocketgraph.inspect.benchmark_result import Benchmark, figures_of, kinds_table, nodes_table
-from pocketgraph.inspect.peers import PeerResult
+from pocketgraph.inspect.timed_programs import PeerResult
 from pocketgraph.pages.document import report
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (

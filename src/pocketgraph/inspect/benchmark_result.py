@@ -16,7 +16,7 @@ from pocketgraph.runtime.profiling.stat_summarizer import Stat, StatSummarizer
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.flops import Flops
-    from pocketgraph.inspect.peers import PeerResult
+    from pocketgraph.inspect.timed_programs import PeerResult
 
 UNSTEADY = 1.5  # times the median, from which on p95 is worth a word
 NAMED = 3  # nodes that the verdict names

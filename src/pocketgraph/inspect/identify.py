@@ -9,9 +9,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import PocketgraphError, quoted
+from pocketgraph.errors import PocketgraphError, quoted, quoted_path
 from pocketgraph.formats import Kind
 from pocketgraph.formats.content import WITH_GRAPH
+from pocketgraph.formats.detect import sole_model
 from pocketgraph.formats.model_file_facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
@@ -49,7 +50,7 @@ class IdentifiedFile(FileFacts):
         without a default has to be.
         """
         if self.graphs and not any(graph.variables for graph in self.graphs):
-            return f"pocketgraph summarize {quoted(self.path)}"
+            return f"pocketgraph summarize {quoted_path(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         is_saved_model = self.kind is Kind.SAVED_MODEL and not self.damage
         is_graph = self.kind in GRAPHS and not self.damage
@@ -73,9 +74,9 @@ class IdentifiedFile(FileFacts):
                 return freeze_command(self.path, how, "frozen.pb")
             with contextlib.suppress(PocketgraphError):
                 if self.prefix and not is_saved_model and is_of_objects(self.prefix):
-                    return f"{WITH_GRAPH.format(quoted(self.path))}; {OF_OBJECTS}"
+                    return f"{WITH_GRAPH.format(quoted_path(self.path))}; {OF_OBJECTS}"
             if is_directory:
-                return WITH_GRAPH.format(quoted(self.path))
+                return WITH_GRAPH.format(quoted_path(self.path))
         signatures = self.graphs[0].signatures if self.graphs else ()
         unnamed = len(signatures) > 1 and DEFAULT_SIGNATURE not in signatures
         if unnamed and "input_saved_model_dir" in self.identity.next:
@@ -174,7 +175,8 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     A damaged or missing file gives what is known nevertheless; see ``is_whole`` and ``damage``.
 
     Args:
-        path: a file, a directory, or the prefix of a checkpoint.
+        path: a file, a directory, or the prefix of a checkpoint. Of a directory that is no model and has one inside,
+            that one is taken, and ``path`` of what is found is its path.
 
     Returns:
         What was found, such as kind, bytes, graphs, damage, and what to type next.
@@ -182,7 +184,9 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     Raises:
         FormatError: it cannot be opened.
     """
-    return IdentifiedFile(**vars(facts(path)))
+    found = facts(path)
+    inside = sole_model(found.identity.path) if found.identity.kind is Kind.DIRECTORY else ""
+    return IdentifiedFile(**vars(facts(inside) if inside else found))
 
 
 @functools.lru_cache(maxsize=16)
@@ -200,7 +204,7 @@ def freeze_command(path: str, how: Freezing | None, out: str) -> str:
         how: it was frozen; None where nothing has to be said.
         out: the file to write.
     """
-    text = f"pocketgraph freeze_graph {quoted(path)} -o {out}"
+    text = f"pocketgraph freeze_graph {quoted_path(path)} -o {out}"
     if how is None:
         return text
     text += f" --output_node_names={quoted(','.join(how.outputs))}" if how.outputs else ""

@@ -103,7 +103,7 @@ class RuleCheck:
             + (f", which starts at node '{start}'" if start else ""),
             where=option("check"),
             hint="take out what is random, such as dropout; "
-            + command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", "freeze_graph with repair")
+            + command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair")
             + " does that",
         )
 
@@ -187,7 +187,7 @@ def first_difference(before: Graph, after: Graph, feeds: Mapping[str, Array], ou
     into its weights) as long as the ones behind it agree; so the search goes backwards from the output, through nodes
     that differ, until everything before agrees.
     """
-    alive = _fed_by(after, feeds)
+    alive = descendants(after, map(node_name, feeds))  # the others are weights, which rules change on purpose
     common = [node for node in topological(after, partial=True) if node.name in alive and _comparable(node, before)]
     differs = dict(_differences(before, after, [node.name for node in common], feeds, tolerance))
     start, current = "", node_name(output)
@@ -205,11 +205,6 @@ def first_difference(before: Graph, after: Graph, feeds: Mapping[str, Array], ou
             start = current
         waiting += [node_name(ref) for ref in after[current].data_inputs]
     return start
-
-
-def _fed_by(graph: Graph, feeds: Mapping[str, Array]) -> set[str]:
-    """The nodes that the feeds have a part in; the others are weights, which rules change on purpose."""
-    return descendants(graph, map(node_name, feeds))
 
 
 def _comparable(node: Node, before: Graph) -> bool:
@@ -236,13 +231,9 @@ def _differences(
                 except PocketgraphError:
                     continue  # one of them is on a branch not taken or in a loop: each alone
                 for name, a, b in zip(group, x, y, strict=True):
-                    yield name, not _equal(name, a, b, tolerance)
+                    yield name, not (a.dtype == b.dtype and compared(name, [(a, b)], tolerance).passed)
                 if group is part:
                     break
-
-
-def _equal(name: str, a: Array, b: Array, tolerance: float) -> bool:
-    return a.dtype == b.dtype and compared(name, [(a, b)], tolerance).passed
 
 
 __all__ = ["LOSSY", "LOSSY_TOLERANCE", "RuleCheck", "first_difference"]

@@ -155,8 +155,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     Of a plain function they are read where Python keeps them: a session that starts registers hundreds of kernels, and
     ``inspect.signature`` would take as long as importing them.
     """
+    while hasattr(function, "__wrapped__") and not hasattr(function, "__signature__"):
+        function = function.__wrapped__
     code = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+    if code is None or hasattr(function, "__signature__"):
         import inspect
 
         parameters = inspect.signature(function).parameters.values()

@@ -2,8 +2,8 @@
 
 A part is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
 ``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its checksum in ``….sum``) holds the weights as XNNPACK packed
-them for this kind of CPU, and may be missing. A model that has holes in their place is ``NAME-hollow.tflite``. All are
-written beside their place and renamed, so that a reader sees a whole file or none, however many processes write.
+them for this kind of CPU, and may be missing. A model that has holes in their place is ``NAME-weightless.tflite``. All
+are written beside their place and renamed, so that a reader sees a whole file or none, however many processes write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pocketgraph.litert.host import cpu, engine_version
 from pocketgraph.part_files import written_whole
 
 SUM = "sum"  # of the file of an entry, in the text beside it
-HOLLOW = "hollow"  # likewise: how many bytes of a model file with holes were written, where the holes begin and end
+WEIGHTLESS = "weightless"  # likewise: of a model file with holes the bytes that were written, where these begin and end
 CERTIFICATE = "certificate"  # in the same text: whether the part gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 ENVIRONMENT = "POCKETGRAPH_CACHE"
@@ -133,10 +133,10 @@ class CacheEntry(Record):
     about: dict[str, Any]
 
     @property
-    def is_hollow(self) -> bool:
+    def is_weightless(self) -> bool:
         """Whether the model file has holes in the place of weights that are packed: nothing but LiteRT, with these
         packed weights, can run it."""
-        return HOLLOW in self.about
+        return WEIGHTLESS in self.about
 
 
 def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> CacheEntry | None:
@@ -151,8 +151,8 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
     sidecar, model, packed = _files(folder, name)
     try:
         about = unsealed(sidecar)
-        if HOLLOW in about:
-            model = _hollow(model)
+        if WEIGHTLESS in about:
+            model = _weightless(model)
         if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
             with read_ahead((packed,)):
                 meanwhile()
@@ -167,7 +167,7 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
     with contextlib.suppress(OSError):
         os.utime(sidecar)
     found = CacheEntry(model, packed, _packed_is_whole(packed), about)
-    return None if found.is_hollow and not found.has_packed else found
+    return None if found.is_weightless and not found.has_packed else found
 
 
 def _sum_of(model: str, about: Mapping[str, Any]) -> str:
@@ -176,9 +176,9 @@ def _sum_of(model: str, about: Mapping[str, Any]) -> str:
     Raises:
         ValueError: it has another size.
     """
-    if HOLLOW not in about:
+    if WEIGHTLESS not in about:
         return checksum(model)
-    written, _, size = about[HOLLOW]
+    written, _, size = about[WEIGHTLESS]
     if os.path.getsize(model) != size:
         raise ValueError
     return checksum(model, int(written))
@@ -200,9 +200,9 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
-def _hollow(model: str) -> str:
+def _weightless(model: str) -> str:
     """The path of a part's model file with holes: another one, so that who was told of a whole file finds that."""
-    return f"{model.removesuffix('.tflite')}-hollow.tflite"
+    return f"{model.removesuffix('.tflite')}-weightless.tflite"
 
 
 def store(
@@ -226,7 +226,7 @@ def store(
     """
     sidecar, model, beside = _files(folder, name)
     if holes is not None:
-        model = _hollow(model)
+        model = _weightless(model)
     try:
         if packed is not None:
             with written_whole(beside) as part, created(part) as file:
@@ -236,7 +236,7 @@ def store(
             mark = write_marked(file, content)
             record = {**about, "name": name, SUM: mark}
             if holes is not None:
-                record[HOLLOW] = [file.tell(), *holes]
+                record[WEIGHTLESS] = [file.tell(), *holes]
                 file.truncate(holes[1])
         write(sidecar, sealed_text(record))
     except OSError as error:

@@ -109,7 +109,7 @@ def open_entry(
         RunError: another engine does not take it.
     """
     entry = cache.find(folder, name, None if opener else prepare)
-    if entry is None or (entry.is_hollow and (whole or opener not in (None, LITERT))):
+    if entry is None or (entry.is_weightless and (whole or opener not in (None, LITERT))):
         return None
     if entry.about.get("by_several") not in (None, threads > 1):
         return None
@@ -185,10 +185,10 @@ def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: i
     repeated = about.get("repeated", 0)
     shapes = [shape for shape, _ in about["computed"]]
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
-    if entry.is_hollow:
-        from pocketgraph.litert.running.hollow_runner import HollowRunner
+    if entry.is_weightless:
+        from pocketgraph.litert.running.weightless_runner import WeightlessRunner
 
-        return HollowRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.HOLLOW][1])
+        return WeightlessRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.WEIGHTLESS][1])
     is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
     if is_small and takes_packed(about) and _moves_much(about):
         from pocketgraph.litert.upgrading import UpgradingRunner

@@ -58,13 +58,8 @@ def _stored(node: Node, files: dict[int, str], cache_dir: Folder | None) -> byte
     if not isinstance(buffer, mmap.mmap):
         return None
     if id(buffer) not in files:
-        files[id(buffer)] = _mapped_digest(buffer, _path(source), cache_dir)
+        files[id(buffer)] = _mapped_digest(buffer, str(getattr(source, "file", "")), cache_dir)
     return f"{files[id(buffer)]} {source.start} {source.stop}\0".encode()
-
-
-def _path(source: Any) -> str:
-    """The file that a stored node was read from; "" when the reader does not tell."""
-    return str(getattr(source, "file", ""))
 
 
 def _mapped_digest(buffer: mmap.mmap, path: str, cache_dir: Folder | None) -> str:

@@ -10,7 +10,6 @@ from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 TO_NHWC = (0, 2, 3, 1)
-TO_NCHW = (0, 3, 1, 2)
 
 
 def data_format(emit: Emit, node: Node) -> str:

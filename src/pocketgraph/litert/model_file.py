@@ -159,16 +159,8 @@ def _by_name(details: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def _infos(details: Mapping[str, dict[str, Any]]) -> dict[str, TensorDetail]:
     found = {}
     for name, detail in details.items():
-        scale, zero = detail["quantization"]
-        shape = tuple(int(size) for size in detail["shape"])
-        declared = tuple(int(size) for size in detail.get("shape_signature", ()))
-        dtype = np.dtype(detail["dtype"]) if detail["dtype"] is not np.bytes_ else np.dtype(object)
-        found[name] = TensorDetail(
-            name,
-            declared if len(declared) == len(shape) else shape,
-            dtype,
-            float(scale),
-            int(zero),
-            place=detail["index"],
-        )
+        info = TensorDetail.of_interpreter(detail)
+        dtype = info.dtype if detail["dtype"] is not np.bytes_ else np.dtype(object)
+        shape = info.declared if len(info.declared) == len(info.shape) else info.shape
+        found[name] = info._replace(name=name, shape=shape, dtype=dtype, declared=(), place=detail["index"])
     return found

@@ -68,6 +68,12 @@ class Value:
         assert self.constant is not None
         return self.constant
 
+    @property
+    def coding(self) -> Quantization:
+        """What the codes of what is known to have some stand for."""
+        assert self.quantization is not None
+        return self.quantization
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
 

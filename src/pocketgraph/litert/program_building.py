@@ -102,7 +102,7 @@ def _packed_directly(
     left_out = plan.left_out()
     if not left_out:
         return None
-    file = writer.HollowFile(model, left_out)
+    file = writer.WeightlessFile(model, left_out)
     holes = file.first, file.size
     entry = cache.store(
         folder, name, file.pieces(ahead=ahead), about, packed=plan.sections(file.place, ahead=ahead), holes=holes

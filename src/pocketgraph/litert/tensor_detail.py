@@ -34,7 +34,7 @@ class TensorDetail(NamedTuple):
     def of_interpreter(entry: Mapping[str, Any]) -> TensorDetail:
         """What LiteRT's interpreter tells of an input or output (``get_input_details``)."""
         scale, zero = entry["quantization"]
-        shape, declared = (tuple(int(size) for size in entry[key]) for key in ("shape", "shape_signature"))
+        shape, declared = (tuple(map(int, entry.get(key, ()))) for key in ("shape", "shape_signature"))
         return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)
 
     def coded(self, array: Array) -> Array:

@@ -1,22 +1,28 @@
-"""Finds dropout and takes it out, all of it or what keeps everything.
+"""Finds dropout and takes it out, all of it or what keeps everything; and noise that training adds to layers.
 
 TensorFlow exports dropout as ``x / keep * floor(uniform + keep)``, as ``x * scale * cast(uniform >= rate)`` or as a
-SelectV2. Where keep is 1, or rate 0, the mask is all ones, as uniform numbers reach from 0 up to, but not, 1.
+SelectV2. Where keep is 1, or rate 0, the mask is all ones, as uniform numbers reach from 0 up to, but not, 1. An alpha
+dropout is ``a * (x * mask + b * (1 - mask)) + c``. Gaussian noise is ``x + normal``, or ``x * normal`` of mean 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, PASSES, PRODUCTS, QUOTIENTS, SELECTS, SUMS, ops_with
+from pocketgraph.graph.order import dependents
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.shapes.infer import Inferred, infer
 from pocketgraph.passes.constant_values import ConstantValues
 
 _RANDOM = ops_with("uniform_noise")
+_NORMAL = ops_with("normal_noise")
+_LAYERS = ops_with("matrix_product", "convolution", "batch_norm")
 MASKS = ops_with("order") | {"Floor"}
 OF_RATE = ops_with("sum", "difference", "product", "quotient", "reciprocal", "passes", "switch") | {"Cast"}
 """What tf.nn.dropout computes its rate with."""
@@ -46,7 +52,7 @@ class Mask(NamedTuple):
 
 
 def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, list[str]]:
-    """The graph in which every dropout hands on what goes into it, and a line for each.
+    """The graph in which every dropout, and every layer of noise, hands on what goes into it, and a line for each.
 
     Given:   x = Placeholder(dtype=float)
              keep_prob = Placeholder(dtype=float)
@@ -58,11 +64,15 @@ def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, li
              y = Mul(scaled, mask, T=float)
     Result:  y = Identity(x, T=float)
 
-    What nobody reads any more stays in the graph.
+    What nobody reads any more stays in the graph. So does noise whose size or shape is not that of one number and of
+    what it is added to, as a draw from a distribution that the model gives, and noise that no layer follows, as that of
+    a policy that explores.
 
     Args:
         only_noop: take out only the dropouts whose rate is known to be 0 (a keep_prob bound to 1), which do nothing.
     """
+    if not any(node.op in _RANDOM | _NORMAL for node in graph):
+        return graph, []
     tensors = _GraphTensors(graph)
     found: dict[str, Node] = {}
     lines = []
@@ -72,12 +82,14 @@ def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, li
             continue
         source, mask = match
         found[node.name] = Node(node.name, "Identity", [source, *node.control_inputs], {"T": node.dtype()}, node.device)
-        lines.append(f"'{node.name}' dropped out what '{mask.noise.name}' said; it hands on '{source}'")
+        did = "added or multiplied" if mask.noise.op in _NORMAL else "dropped out"
+        lines.append(f"'{node.name}' {did} what '{mask.noise.name}' said; it hands on '{source}'")
     return graph.map_nodes(lambda node: found.get(node.name, node)), lines
 
 
 def is_noise_of_dropout(graph: Graph, name: str) -> bool:
-    """Whether what this node draws decides what a dropout lets through, so that ``without_dropout`` takes it out."""
+    """Whether what this node draws is what ``without_dropout`` takes out: it decides what a dropout lets through, or is
+    a layer's noise."""
     tensors = _GraphTensors(graph)
     near, seen = [name], {name}
     for _ in range(2 * DEPTH):
@@ -146,6 +158,10 @@ class _GraphTensors:
     def producer(self, ref: str) -> Node | None:
         return self.graph.find_producer(ref, PASSES)
 
+    @functools.cached_property
+    def known(self) -> Inferred:
+        return infer(self.graph)
+
 
 def _both_ways(node: Node) -> Iterator[tuple[str, str]]:
     inputs = node.data_inputs
@@ -157,6 +173,8 @@ def _both_ways(node: Node) -> Iterator[tuple[str, str]]:
 def _source_and_mask(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | None:
     """What goes into the dropout that ends at ``node``, and its mask; None when it is none."""
     inputs = node.data_inputs
+    if (changed := _noisy(tensors, node) or _alpha(tensors, node)) is not None:
+        return changed
     if node.op in PRODUCTS:
         choices = list(_both_ways(node))
     elif node.op in SELECTS and len(inputs) == 3 and is_number(tensors, inputs[2], 0):
@@ -170,6 +188,64 @@ def _source_and_mask(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | N
         if mask is not None:
             return _unscaled(tensors, scaled, mask.noise) or scaled, mask
     return None
+
+
+def _noisy(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | None:
+    """What goes into a layer of Gaussian noise, or Gaussian dropout, that ends at ``node``, and the noise."""
+    if node.op not in SUMS | PRODUCTS:
+        return None
+    for source, ref in _both_ways(node):
+        drawn = _normal(tensors, ref)
+        if drawn is None or drawn[1] != (node.op in PRODUCTS):
+            continue
+        shape = tensors.known.shape(source)
+        follows = any(other.op in _LAYERS for other in dependents(tensors.graph, [node.name]))
+        if shape.rank is not None and shape == tensors.known.shape(ref) and follows:
+            return source, Mask(drawn[0], keeps_everything=False)
+    return None
+
+
+def _normal(tensors: Tensors, ref: str) -> tuple[Node, float] | None:
+    """The node that draws the normal numbers that a tensor is, scaled and moved by constant numbers, and their mean."""
+    mean, scale = 0.0, 1.0
+    for _ in range(DEPTH):
+        node = tensors.producer(ref)
+        if node is None or node.op in _NORMAL:
+            return (node, round(mean, 6)) if node is not None else None
+        pairs = _both_ways(node) if node.op in SUMS | PRODUCTS else ()
+        found = ((kept, value) for kept, other in pairs if (value := tensors.value(other)) is not None)
+        ref, number = next(found, ("", None))
+        if number is None or number.ndim:
+            return None
+        mean += scale * float(number) if node.op in SUMS else 0.0
+        scale *= float(number) if node.op in PRODUCTS else 1.0
+    return None
+
+
+def _alpha(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | None:
+    """What goes into the alpha dropout that ends at ``node``, and its mask."""
+    for scaled in _beside_a_rate(tensors, node, SUMS):
+        for mixed in _beside_a_rate(tensors, scaled, PRODUCTS):
+            for kept, other in _both_ways(mixed) if mixed.op in SUMS else ():
+                product = tensors.producer(kept)
+                left_out = [
+                    node_name(one.data_inputs[1])
+                    for one in _beside_a_rate(tensors, tensors.producer(other), PRODUCTS)
+                    if one.op == "Sub" and is_number(tensors, one.data_inputs[0], 1)
+                ]
+                for source, ref in _both_ways(product) if product is not None and product.op in PRODUCTS else ():
+                    mask = mask_of(tensors, ref) if node_name(ref) in left_out else None
+                    if mask is not None:
+                        return source, mask
+    return None
+
+
+def _beside_a_rate(tensors: Tensors, node: Node | None, ops: Collection[str]) -> Iterator[Node]:
+    """What is added to, or multiplied with, one number that follows from a rate."""
+    for kept, other in _both_ways(node) if node is not None and node.op in ops else ():
+        found = tensors.producer(kept)
+        if found is not None and found.op not in ("Const", "Placeholder") and _is_rate(tensors, other):
+            yield found
 
 
 def _drawn(tensors: Tensors, ref: str) -> tuple[Node, bool] | None:

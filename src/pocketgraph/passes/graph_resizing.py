@@ -15,6 +15,10 @@ from pocketgraph.kernels.shapes import infer
 
 HOW = ("align_corners", "half_pixel_centers")
 """Attributes of resizing nodes."""
+_HANDING_ON = frozenset({
+    "Cast", "ExpandDims", "TensorArrayScatterV3", "TensorArrayReadV3", "TensorListFromTensor", "TensorListGetItem",
+})  # fmt: skip
+"""Not a trait: what keeps a picture's pixels, and hands pictures to a loop and takes one there."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def resize_nodes(graph: Graph, name: str) -> list[Node]:
 def _keeps_places(graph: Graph, node: Node) -> bool:
     """Whether a node computes each pixel's values by themselves, and with constants alone, or hands pictures to a loop,
     one a round, as ``map_fn`` does."""
-    if node.op in PASSES_OR_ENTERS | {"Cast", "ExpandDims", "TensorArrayScatterV3", "TensorArrayReadV3"}:
+    if node.op in PASSES_OR_ENTERS | _HANDING_ON:
         return True
     others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
     return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}

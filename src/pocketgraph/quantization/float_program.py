@@ -251,7 +251,6 @@ def share_weights(program: Program) -> None:
         digests: dict[Value, bytes] = {}
         for operation in layers:
             kernel = weights(operation)
-            assert kernel.constant is not None
             if kernel not in digests:
-                digests[kernel] = hashlib.sha256(kernel.constant.numpy().tobytes()).digest()
+                digests[kernel] = hashlib.sha256(kernel.content.numpy().tobytes()).digest()
             operation.inputs[LINEAR[operation.code][1]] = found.setdefault(digests[kernel], kernel)

@@ -20,7 +20,7 @@ from pocketgraph.freezing.tables import empty_tables
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
 from pocketgraph.graph.dtype import COMPLEX64, COMPLEX128, RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONTRACTIONS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
@@ -243,6 +243,8 @@ class _Search:
             except (UsageError, RunError) as error:
                 raise self._refusal(why or error.what) from error
             refusals = self._refused(cuts, front)
+            if not refusals and not self._computes_behind(front):
+                raise self._refusal("what LiteRT does not take, as spectra, is in front of all layers and results")
             if not refusals:
                 return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
             why = f"{refusals[0].reason} (node '{refusals[0].node}')"
@@ -301,6 +303,12 @@ class _Search:
         tensors = [*names, *(name for name in numeric if name not in names)]
         arrays = _probed(self.graph, self.taken, tensors, self.texts)
         return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, arrays, strict=True)]
+
+    def _computes_behind(self, front: set[str]) -> bool:
+        """Whether the part behind makes something of what it takes, and has layers where the model has some."""
+        does = {name for name in self.dependent - front if self.graph[name].op not in SAME_ELEMENTS}
+        layers = {name for name in self.needed if self.graph[name].op in CONTRACTIONS}
+        return bool(does & layers if layers else does)
 
     def _refused(self, cuts: Sequence[CutTensor], front: set[str]) -> list[Unsupported]:
         """Why LiteRT does not take the part behind; nothing where it does."""

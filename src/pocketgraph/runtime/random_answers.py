@@ -1,4 +1,4 @@
-"""Models that draw random numbers: a dropout that training left on, or noise, which answer otherwise in each run."""
+"""Models that draw random numbers, as of a dropout or noise that training left on, so that answers differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pocketgraph.passes.dropout_removal import is_noise_of_dropout, without_drop
 from pocketgraph.passes.training_switches import values_in_use
 from pocketgraph.runtime.unsupported_help import without_dropout_help
 
-DRAWS = ops_with("random", "uniform_noise")
+NOISE = ops_with("normal_noise")
+DRAWS = ops_with("random", "uniform_noise", "normal_noise")
 
 
 def random_nodes(graph: Graph, outputs: Sequence[str]) -> list[str]:
@@ -62,14 +63,20 @@ def random_note(graph: Graph, outputs: Sequence[str], fed: Mapping[str, Any] | N
     others = [name for name in drawn if graph[name].op in RANDOM]
     said = "the answers are random: " if others else ""
     if dropped := [name for name in drawn if is_noise_of_dropout(graph, name)]:
-        return f"{said}training left a dropout on ('{dropped[0]}'); {without_dropout_help()}"
+        return f"{said}training left {_kind(graph, dropped)} on ('{dropped[0]}'); {without_dropout_help()}"
     return f"{said}'{others[0]}' draws other numbers in each run" if others else ""
 
 
 def without_dropout_left_on(graph: Graph, outputs: Sequence[str], notify: Callable[[str], None]) -> Graph:
-    """The graph without the dropout that training left on, which is told; as it is where there is none."""
+    """The graph without the dropout and noise that training left on, which is told; as it is where there is none."""
     dropped = [name for name in drawing_nodes(graph, outputs) if is_noise_of_dropout(graph, name)]
     if not dropped:
         return graph
-    notify(f"training left a dropout on, which does not ship: {', '.join(map(repr, dropped))}")
+    kind = _kind(graph, dropped)
+    notify(f"training left {kind} on, which does not ship: {', '.join(map(repr, dropped))}")
     return without_dropout(graph)[0]
+
+
+def _kind(graph: Graph, dropped: Sequence[str]) -> str:
+    """How a message calls what draws numbers: by the first of them."""
+    return "noise" if graph[dropped[0]].op in NOISE else "a dropout"

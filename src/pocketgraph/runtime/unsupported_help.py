@@ -189,11 +189,8 @@ def _hands_on_files(graph: Graph, node: Node) -> bool:
 
 
 def without_dropout_help() -> str:
-    """What takes dropout out that training left on."""
-    command = command_on_model(
-        "pocketgraph freeze_graph {} -o frozen.pb --repair=dropout", "freeze_graph with repair=dropout"
-    )
-    return f"{command} takes dropout out"
+    """What takes a dropout, or noise, out that training left on."""
+    return f"{command_on_model('pocketgraph freeze_graph {} -o frozen.pb --repair=dropout')} takes it out"
 
 
 def heads_before(graph: Graph, node: Node) -> list[str]:

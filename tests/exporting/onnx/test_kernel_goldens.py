@@ -11,6 +11,7 @@ import pytest
 from onnx_runs import assert_near, exported, run, single
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.graph import Shape
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernels"))
@@ -20,7 +21,6 @@ GROUPS = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.pb.gz"))
 DRAWN = ("Random", "Multinomial", "Stateless")
 LEFT_OUT = {
     "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
-    "ResizeBicubic": "sizes that are fed, as TensorFlow takes its weights from a table of 1024 steps",
     "Range": "how many steps of a float32 fit is rounded otherwise",
     "StringUpper": "other letters than a to z",
     "GatherNd": "indices outside of the tensor, which TensorFlow takes here",
@@ -87,11 +87,18 @@ def test_equal_or_refused(group: str, fed: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_pictures_of_known_sizes_are_resized_by_the_weights_of_the_table() -> None:
+@pytest.mark.parametrize("size", ["known", "fed", "open"])
+def test_pictures_are_resized_by_the_weights_of_the_table(size: str) -> None:
     found = [case for group in GROUPS for case in cases(group) if case.node.op == "ResizeBicubic" and is_plain(case)]
     assert len(found) > 4
     for case in found:
-        graph, feeds = single(case.node, case.inputs, [True, False])
+        graph, feeds = single(case.node, case.inputs, [True, size != "known"])
+        if size == "open":
+            graph = graph.map_nodes(
+                lambda node: (
+                    node.replace(attrs={**node.attrs, "shape": Shape([None] * 4)}) if node.name == "in0" else node
+                )
+            )
         for actual, expected in zip(run(exported(graph, ["case:0"]), feeds), case.expected, strict=True):
             assert_near(actual, np.asarray(expected), 1e-5)
 

@@ -98,6 +98,20 @@ def test_integers_are_divided_as_integers() -> None:
         scatter("ScatterDiv", np.int32([4]), [0], [0])
 
 
+def test_a_resource_is_not_divided_by_0() -> None:
+    """Of any type, as TensorFlow 2.21; what a reference variable is divided by is looked at for integers alone."""
+    inputs = [variable(np.float32([4, 2])), np.array([0, 1]), np.float32([0, 1])]
+    with pytest.raises(RunError, match="updates must not contain 0"):
+        evaluate(Node("div", "ResourceScatterDiv", (), {"dtype": FLOAT}), inputs)
+    assert scatter("ScatterDiv", np.float32([4, 2]), [0, 1], np.float32([0, 1])) == [np.inf, 2]
+
+
+def test_updates_of_one_row_are_not_those_of_all() -> None:
+    inputs = [variable(np.ones((3, 3), np.float32)), np.array([0, 2]), np.ones(3, np.float32)]
+    with pytest.raises(RunError, match=r"updates of shape \[3\] where \[2, 3\], or a scalar, is wanted"):
+        evaluate(Node("max", "ScatterMax", (), {"T": FLOAT}), inputs)
+
+
 def test_a_failed_change_leaves_the_variable_as_it_was() -> None:
     made = variable(np.float32([1, 2]))
     with pytest.raises(RunError):

@@ -95,3 +95,18 @@ def test_only_what_a_softmax_makes_nothing_of_is_not_counted() -> None:
     rows = np.float32([[2, 8, -np.inf], [-1e4, 1 - 1e4, -1e4], [1, 1, 1]])
     np.testing.assert_allclose(without_masks(rows), [[2, 8, 8 - np.log(3 * 512)], [0, 0, 0], [1, 1, 1]])
     np.testing.assert_array_equal(without_masks(np.float32([[-1e9, -1e9]])), [[0, 0]])
+
+
+def test_rows_of_large_scores_are_no_masked_ones() -> None:
+    """Rows 1,000 below the sample's largest score counted as 0, whatever was in them."""
+    large = np.float32([[5000, 4990, 4960], [3000, 2990, 2970], [-700, -710, -740]])
+    np.testing.assert_array_equal(without_masks(large), large)
+    twice = np.float32([[3, 8, 9], [-1e4, 5 - 1e4, -2e4]])  # masked, by two masks in places
+    np.testing.assert_array_equal(without_masks(twice), [[3, 8, 9], [0, 0, 0]])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("low", [np.finfo(np.float32).min, -np.inf])
+def test_masks_at_the_end_of_the_type_overflow_nothing(low: float) -> None:
+    rows = np.float32([[2, 8, low], [low, low, low], [1, 1, 1]])
+    np.testing.assert_allclose(without_masks(rows), [[2, 8, 8 - np.log(3 * 512)], [0, 0, 0], [1, 1, 1]])

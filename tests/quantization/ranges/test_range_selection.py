@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pocketgraph
 from pocketgraph.errors import RunError, UsageError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.quantization.core.observation import BLOCK, WHOLE, Observation
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.value_range import Range, dequantized, quantized
@@ -169,3 +175,34 @@ def test_no_range_that_is_tried_costs_less_by_the_definition(
     tried = [Range(max(each.low, low), min(each.high, high)) for each in tried if max(each.low, low) <= each.high]
     least = min(cost(observation, each) for each in tried)
     assert cost(observation, choose(observation, method)) == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("how", [{"io": "int8"}, {"activations": "int16"}])
+@pytest.mark.parametrize("activation", ["Relu", "Relu6"])
+@pytest.mark.parametrize("scale", [1e-7, 1e-9, 1e-12, 1e-15])
+def test_small_numbers_have_codes_of_their_own_size(
+    tmp_path: pathlib.Path, scale: float, activation: str, how: dict[str, Any]
+) -> None:
+    """No range was narrower than 1e-6: a tensor of smaller numbers had one code.
+
+    In steps of 2.8e-9 and less LiteRT refuses a bound of 6: "no_integer_overflow_from_quantization was not true".
+    """
+    rng = np.random.default_rng(3)
+    graph = Graph(
+        [
+            *parse(f"""
+            x = Placeholder(dtype=float, shape=[1,16])
+            hidden = MatMul(x, first, T=float)
+            bent = {activation}(hidden, T=float)
+            y = MatMul(bent, second, T=float)
+        """),
+            const("first", rng.normal(0, 0.4, (16, 32)).astype(np.float32)),
+            const("second", rng.normal(0, 0.4, (32, 4)).astype(np.float32)),
+        ]
+    )
+    inputs = (rng.normal(size=(40, 16)) * scale).astype(np.float32)
+    pocketgraph.quantize(graph, {"x": inputs}, threads=1, outputs=["y"], **how).save(tmp_path / "small.tflite")
+    first, second = (graph.constant(name).numpy().astype(np.float64) for name in ("first", "second"))
+    wanted = np.maximum(inputs[:1].astype(np.float64) @ first, 0) @ second
+    found = ModelFile(tmp_path / "small.tflite").numbers("serving_default", {"x:0": inputs[:1]})["y:0"]
+    np.testing.assert_allclose(found, wanted, atol=0.05 * np.abs(wanted).max())

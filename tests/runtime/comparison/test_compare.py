@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError, UsageError
+from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -202,8 +203,40 @@ def test_outputs_that_a_model_lacks(tmp_path: pathlib.Path) -> None:
         verify(model(), parse("in/x = Placeholder(dtype=float, shape=[?,2])"), outputs=["y"])
     with pytest.raises(UsageError, match="the first model has no output 'yy'; did you mean 'y'"):
         verify(model(), model(), outputs=["yy"])
+    other = "in/x = Placeholder(dtype=float, shape=[?,2])"
     with pytest.raises(UsageError, match=r"likely outputs \(p\) is in the second"):
-        verify(model(), parse("in/x = Placeholder(dtype=float, shape=[?,2])\n q = Neg(in/x, T=float)"))
+        verify(model(), parse(f"{other}\n q = Neg(in/x, T=float)\n r = Abs(in/x, T=float)"))
+
+
+def test_the_only_outputs_are_compared_whatever_their_names() -> None:
+    renamed = parse("""
+        image = Placeholder(dtype=float, shape=[?,2])
+        bias = Const(float [0.0, 0.5])
+        logits = BiasAdd(image, bias, T=float)
+        shares = Softmax(logits, T=float)
+    """)
+    report = verify(model("[0.0, 0.5]"), renamed)
+    assert report.passed
+    assert report.notes == ("'in/x:0' is compared with 'image:0'", "'p' is compared with 'shares:0'")
+    assert not verify(model(), renamed)
+    with pytest.raises(UsageError, match="the second model has no output 'p'"):
+        verify(model(), renamed, outputs=["p"])
+
+
+def test_inputs_that_a_signature_named_are_found_in_a_file(tmp_path: pathlib.Path) -> None:
+    """TensorFlow 2 calls the placeholder of an input after its signature, and a file calls it after the input."""
+    given = """
+        {0}left = Placeholder(dtype=float, shape=[1,2])
+        {0}right = Placeholder(dtype=float, shape=[1,2])
+        {1} = Sub({0}left, {0}right, T=float)
+    """
+    export(parse(given.format("", "output_0")), tmp_path / "net.tflite")
+    frozen = parse(given.format("serving_default_", "StatefulPartitionedCall"))
+    assert verify(frozen, tmp_path / "net.tflite")
+    turned = parse(
+        given.format("serving_default_", "y").replace("left, serving_default_right,", "right, serving_default_left,")
+    )
+    assert not verify(turned, tmp_path / "net.tflite")
 
 
 def test_files_and_graphs_mix(tmp_path: pathlib.Path) -> None:

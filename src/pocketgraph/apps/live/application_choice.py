@@ -237,16 +237,18 @@ def _is_plane(dims: Sequence[int | None] | None) -> bool:
 
 def misfit(graph: Graph, made: Application) -> str:
     """A warning where an application of a graph has not one label for each of its scores; "" where it has."""
-    from pocketgraph.apps.label_image import mismatch
     from pocketgraph.apps.live.classification import Classification
     from pocketgraph.apps.live.speech import SpeechApp
 
     if isinstance(made, Classification):
-        tensor, labels = made.labeler.outputs[0], made.labeler.labels
-    elif isinstance(made, SpeechApp):
-        tensor, labels = made.model.output, made.labels
-    else:
-        return ""
+        return unlike_scores(graph, made.labeler.outputs[0], made.labeler.labels)
+    return unlike_scores(graph, made.model.output, made.labels) if isinstance(made, SpeechApp) else ""
+
+
+def unlike_scores(graph: Graph, tensor: str, labels: Sequence[str]) -> str:
+    """A warning where there is not one label for each score of a tensor; "" where there is, or nothing tells."""
+    from pocketgraph.apps.label_image import mismatch
+
     dims = sizes_in(graph)(tensor)
     return mismatch(labels, dims[-1]) if dims and dims[-1] else ""
 

@@ -25,6 +25,10 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.unsupported_help import heads_before
 
+NAMED = "save the model with outputs called boxes, [n, 4] of top, left, bottom, right, and scores, [n]"
+"""How the family of decoders that any model can be made for reads boxes."""
+FEW = 10  # boxes
+
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
 
@@ -103,6 +107,20 @@ def _by_place(graph: Graph, sizes: SizesOf) -> dict[str, str] | None:
     return dict(zip(("boxes", "classes", "scores", "count"), outputs, strict=True))
 
 
+def no_detector(hint: str = "") -> UsageError:
+    """The error of a graph whose boxes nothing tells how to read, with a hint that goes on with what would tell it."""
+    return UsageError("this graph's outputs are no detector's that is known", hint=hint + NAMED)
+
+
+def unread_boxes(outputs: Mapping[str, Sequence[int]]) -> str:
+    """What to say where a model of pictures gives what may be boxes, by name and sizes, that nothing tells how to read;
+    "" where nothing looks so: rows of four numbers at least, of the one picture, more of them than classes mostly are.
+    """
+    rows = {name: sizes for name, sizes in outputs.items() if len(sizes) == 3 and sizes[1] >= FEW and sizes[2] >= 4}
+    said = " and ".join(f"'{name}' {list(sizes)}" for name, sizes in rows.items())
+    return f"nothing tells how {said} is read; where these are boxes, {NAMED}" if rows else ""
+
+
 class DetectionApp(Settings):
     """Finds things in each frame and follows them.
 
@@ -138,10 +156,7 @@ class DetectionApp(Settings):
         found = recognised(graph, decoder)
         if found is None:
             known = ", ".join(family.name for family in FAMILIES)
-            raise UsageError(
-                "this graph's outputs are no detector's that is known",
-                hint=f"pass {option('decoder')} if it is one of {known}",
-            )
+            raise no_detector(f"pass {option('decoder')} if it is one of {known}; else ")
         family = found.family
         feeds = {name: value for name, value in family.feeds.items() if name in graph}
         how = {**how, "feeds": {**feeds, **(how.get("feeds") or {})}}

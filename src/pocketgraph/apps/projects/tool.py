@@ -31,8 +31,8 @@ from pocketgraph.exporting.model import About, ExportModel, Normalization, Sourc
 from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
-from pocketgraph.exporting.tool import Lines, model_to_export
-from pocketgraph.formats import load
+from pocketgraph.exporting.tool import ExportOptions, Lines, model_to_export
+from pocketgraph.formats import Kind, identify, load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
@@ -52,6 +52,9 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
 OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
+OF_FILE = (
+    "a project for {kind} runs {file} itself, by LiteRT; one on Core ML is built of the graph that it was made from"
+)
 UNSAID = """nothing told how pixels were scaled in training: the app feeds values from 0 to 1; {mean}=127.5 and
 {std}=127.5 feed those from -1 to 1""".replace("\n", " ")
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
@@ -147,6 +150,10 @@ def make_project(
     check_target(place, is_folder=True, force=force, source=where)
     frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
     own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
+    takes_files = engine is None and built_on != "tflite" and "tflite" in chosen.engines
+    if takes_files and not frozen and where is not None and identify(where).kind is Kind.TFLITE:
+        built_on = "tflite"
+        own.append(OF_FILE.format(kind=kind, file=quoted(where)))
     about = metadata(load(where or "").extra) if frozen else None
     if frozen:
         source, labels = frozen, labels or (about.labels if about is not None else ())
@@ -163,18 +170,15 @@ def make_project(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     if about is not None and about.scaling is not None and input_mean is None and input_std is None:
         reading = replace(reading, input_mean=about.scaling[0], input_std=about.scaling[1])
-    model = model_to_export(
-        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-        labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
-        keeps_dropout=False,
+    how = ExportOptions(
+        reading, inputs, outputs, signatures, shapes, values, labels, about=About(name=names.title), samples=samples,
+        threads=threads, progress=progress,
     )  # fmt: skip
+    model = model_to_export(source, how)
     model, finished = _as_it_is(model, where, kind, built_on)
-    scores = model.main.outputs[0].tensor
-    if not finished and not model.labels:
-        model = replace(model, labels=tuple(class_names(model.graph, scores)))
-    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
-    if where is not None and not is_told:
-        model = replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify or unheard)))
+    if labels and not finished:
+        model = _scores_first(model)
+    model = _with_labels(model, where, reading.notify, is_finished=bool(finished))
     model, resized = as_large_as_resized(model)
     own += resized
     if finished and model.front is None:
@@ -195,6 +199,17 @@ def make_project(
         project.notes.append(UNSAID.format(mean=option("input_mean"), std=option("input_std")))
     size = sum(os.path.getsize(file) for file in written)
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
+
+
+def _with_labels(model: ExportModel, where: str | None, notify: Notify, *, is_finished: bool) -> ExportModel:
+    """The model with the names of classes that its graph, or a file beside it, tells where nobody gave any."""
+    scores = model.main.outputs[0].tensor
+    if not is_finished and not model.labels:
+        model = replace(model, labels=tuple(class_names(model.graph, scores)))
+    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
+    if where is None or is_told:
+        return model
+    return replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify)))
 
 
 def _graph_of(path: str) -> str:
@@ -241,6 +256,16 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
     if normalization is None and about.mean:
         normalization = Normalization(about.mean, about.std)
     return replace(model, labels=model.labels or about.labels, normalization=normalization), where
+
+
+def _scores_first(model: ExportModel) -> ExportModel:
+    """The model with what labels are of as the first of its outputs, which apps show."""
+    try:
+        scores = scores_of(model)
+    except UsageError:
+        return model  # which is told where a kind of project takes labels
+    entry = replace(model.main, outputs=(scores, *(port for port in model.main.outputs if port is not scores)))
+    return replace(model, entries=(entry, *model.entries[1:]))
 
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
 from pocketgraph.apps.live.application_choice import are_classes, chosen
-from pocketgraph.apps.live.detection import recognised
+from pocketgraph.apps.live.detection import no_detector, recognised, unread_boxes
 from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.live.word_recognition import may_repeat
 from pocketgraph.apps.projects.litert_facts import as_json, facts
@@ -27,7 +27,7 @@ from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, Normalization, Port
 from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
 from pocketgraph.formats.files import write_files
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, has_codes, is_litert_file
 from pocketgraph.inspect.step_flops import count_step
@@ -56,10 +56,12 @@ def wanted_outputs(graph: Graph, app: str = "") -> list[str] | None:
     if kind == "detect":
         found = recognised(graph)
         if found is None:
-            raise UsageError("this graph's outputs are no detector's that is known")
+            raise no_detector()
         return list(found.tensors.values())
-    ends = {node_name(name) for name, _ in likely_outputs(graph)}
-    if tensor is None or (kind == "classify" and node_name(tensor) in ends):
+    ends = [canonical(name) for name, _ in likely_outputs(graph)]
+    if kind == "classify" and tensor is not None and canonical(tensor) in ends[1:]:
+        return [tensor]  # and no boxes or the like beside them
+    if tensor is None or (kind == "classify" and node_name(tensor) in map(node_name, ends)):
         return None
     return [tensor] if kind in ("stylize", "pose", "image", "embed", "classify") else None
 
@@ -81,13 +83,15 @@ def write(project: Project, folder: str) -> None:
                 hint=f"live hears with the whole graph; {option('app')}=benchmark makes a page that times the rest",
             )
         kind = "benchmark"
+    if kind == "benchmark" and not project.app and _takes_a_picture(project):
+        project.notes += filter(None, [unread_boxes({port.name: port.sizes or () for port in project.outputs})])
     sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
     project.model = replace(project.model, entries=(project.model.main, *sizes.values()))
     if kind in ("classify", "speech"):
         check_labels(project.model)
     project.place_model(path, labelled=kind in ("classify", "speech"))
     described = facts(project, path)
-    order = _orders(described)
+    order = _inverse(described["input_places"]), _inverse(described["output_places"])
     content = _model(project, kind, described, order)
     if project.picture is not None and "input" in content and not content["input"]["whole"]:
         mean, std = (tuple(content["input"][name]) for name in ("mean", "std"))
@@ -114,11 +118,6 @@ def write(project: Project, folder: str) -> None:
         for place, port in enumerate(places):
             made[f"public/golden/{kind}_{place}.bin"] = given[f"{kind}_{port}.bin"]
     write_files(folder, made)
-
-
-def _orders(ports: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """For each of the file's inputs, and of its outputs, which of the model's ports it is."""
-    return _inverse(ports["input_places"]), _inverse(ports["output_places"])
 
 
 def _inverse(places: Sequence[int]) -> list[int]:
@@ -201,7 +200,7 @@ def _model(project: Project, kind: str, ports: dict[str, Any], order: tuple[list
     if detector is not None:
         parts = {tensor: part for part, tensor in detector.tensors.items()}
         found["decoder"], found["least"] = detector.family.name, detector.family.least
-        names = [parts[_known(parts, entry.outputs[i].tensor)] for i in order[1]]
+        names = [_part(parts, graph, entry.outputs[i].tensor) for i in order[1]]
         found["parts"] = names
         found["anchors"] = _anchors(project, detector.family.anchors, [found["outputs"][names.index("boxes")]["shape"]]
                                     if "boxes" in names else [])  # fmt: skip
@@ -214,8 +213,11 @@ def _operations(project: Project) -> dict[str, Any]:
     return count_step(project.model.graph, feeds, [port.tensor for port in project.outputs]).as_dict()
 
 
-def _known(parts: dict[str, str], tensor: str) -> str:
-    return tensor if tensor in parts else tensor.removesuffix(":0")
+def _part(parts: dict[str, str], graph: Graph, tensor: str) -> str:
+    """Which part of a detector an output is, perhaps after a cast to what the page reads."""
+    node = graph.producer(tensor)
+    names = [tensor, *(node.data_inputs if node.op == "Cast" else ())]
+    return next(parts[name] for ref in names for name in (ref, ref.removesuffix(":0")) if name in parts)
 
 
 def _port(project: Project, port: dict[str, Any], tensor: str) -> dict[str, Any]:
@@ -247,6 +249,10 @@ def _described(graph: Graph, port: Port) -> PictureInput | None:
     except PocketgraphError:
         return None
     return found if min(found.height, found.width) > 1 else None
+
+
+def _takes_a_picture(project: Project) -> bool:
+    return len(project.inputs) == 1 and _is_picture(project.inputs[0].sizes)
 
 
 def _picture(project: Project, picture: PictureInput | None, detector: Any, usual: float | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pocketgraph.apps.live.application_choice import chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.shipping.input_sizes import benchmark_command
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL
-from pocketgraph.errors import quoted
+from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import INT64
@@ -37,7 +37,7 @@ def judging_command(
         options: of ``evaluate``, by name; None for those that were not given.
         is_float16: whether the file has weights of sixteen bits.
     """
-    paths = " ".join(quoted(os.path.join(folder, name)) for name in (FROZEN, MODEL))
+    paths = " ".join(quoted_path(os.path.join(folder, name)) for name in (FROZEN, MODEL))
     if data is None:
         return f"pocketgraph verify {paths}" + (" --tolerance=0.01" if is_float16 else "")
     given = {"data": data, **options, "outputs": ",".join(outputs)}
@@ -57,7 +57,7 @@ def file_commands(folder: str, outputs: Sequence[str], target: str, *, is_ready:
         is_ready: whether nothing speaks against shipping it.
     """
     path = os.path.join(folder, MODEL)
-    found = [benchmark_command(path), f"pocketgraph view {quoted(path)}"]
+    found = [benchmark_command(path), f"pocketgraph view {quoted_path(path)}"]
     has_app = is_ready and target != "microcontroller"
     return [*found, app_command(folder, outputs, target)] if has_app else found
 
@@ -72,10 +72,10 @@ def app_command(folder: str, outputs: Sequence[str], target: str) -> str:
         labels = os.path.join(folder, "labels.txt")
         options = f" --outputs={quoted(','.join(outputs))}"
         options += f" --labels={quoted(labels)}" if os.path.isfile(labels) else ""
-        return f"pocketgraph app {target} {quoted(frozen)} -o {quoted(place)}{options}"
+        return f"pocketgraph app {target} {quoted_path(frozen)} -o {quoted(place)}{options}"
     options = " --engine=tflite" if target == "ios" else ""
     options += " --app=benchmark" if target == "web" and _misses_anchors(graph) else ""
-    return f"pocketgraph app {target} {quoted(os.path.join(folder, MODEL))} -o {quoted(place)}{options}"
+    return f"pocketgraph app {target} {quoted_path(os.path.join(folder, MODEL))} -o {quoted(place)}{options}"
 
 
 def _has_int64(graph: Graph) -> bool:

@@ -12,7 +12,7 @@ from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.graph import Graph
-from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
+from pocketgraph.quantization.evaluation.evaluator import EvaluationOptions, evaluate_with
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
@@ -76,11 +76,10 @@ def likeliest_scaling(
         return found
 
     def judged(mean: float, std: float) -> ClassAccuracy | None:
-        evaluated = evaluate_with_reading(
-            graph, data, SampleReading(**{**found, "input_mean": mean, "input_std": std}),
-            labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
-        )  # fmt: skip
-        return evaluated[0].accuracy
+        scaled = SampleReading(**{**found, "input_mean": mean, "input_std": std})
+        tried = max(1, min(calibrated, MOST_TRIED))
+        options = EvaluationOptions(scaled, labels, tried, outputs=outputs, threads=threads)
+        return evaluate_with(options, graph, data)[0].accuracy
 
     try:
         better = better_scaling(judged)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
 from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import check_folder, write_atomically
 from pocketgraph.version import VERSION
 
 
@@ -37,6 +37,7 @@ def earlier(folder: str, key: str) -> Shipment | None:
 @contextlib.contextmanager
 def made_folder(folder: str) -> Iterator[None]:
     """Makes a folder where there is none, and takes it away where the work fails before it holds a file."""
+    check_folder(folder)
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
     try:
@@ -55,12 +56,18 @@ def keep(shipment: Shipment, key: str) -> None:
     write_atomically(os.path.join(shipment.folder, STATE), json.dumps(kept, indent=1).encode())
 
 
-def key_of(paths: Iterable[str | os.PathLike[str] | None], asked: str) -> str:
+def is_within(path: str, folder: str) -> bool:
+    """Whether a path is of something in a folder, or deeper."""
+    return os.path.abspath(path).startswith(os.path.join(os.path.abspath(folder), ""))
+
+
+def key_of(paths: Iterable[str | os.PathLike[str] | None], asked: str, folder: str = "") -> str:
     """What a call is known by: the files of the model, the data and the labels, the options and this version.
 
     Args:
         paths: of files, folders or a checkpoint; None of what is not given.
         asked: the options.
+        folder: where everything is written; where that is a folder inside of the data, it holds none.
 
     Raises:
         PocketgraphError: a file cannot be read.
@@ -68,7 +75,9 @@ def key_of(paths: Iterable[str | os.PathLike[str] | None], asked: str) -> str:
     digest = hashlib.sha256(os.fsencode(f"{VERSION} {asked}"))
     for path in (os.fspath(path) for path in paths if path is not None):
         names = [path] if os.path.exists(path) else sorted(glob.glob(f"{glob.escape(path)}.*"))  # a checkpoint's files
-        for name in files_in(path) if os.path.isdir(path) else names:
+        if os.path.isdir(path):
+            names = [name for name in files_in(path) if not (is_within(folder, path) and is_within(name, folder))]
+        for name in names:
             try:
                 known = os.stat(name) if os.path.exists(name) else os.lstat(name)
             except OSError as error:

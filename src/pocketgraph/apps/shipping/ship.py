@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -65,7 +66,7 @@ from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.class_names import class_names_of_model, judge_samples, write_labels
 from pocketgraph.quantization.core.quantization_options import Progress, silent
-from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
+from pocketgraph.quantization.evaluation.evaluator import EvaluationOptions, evaluate_with
 from pocketgraph.quantization.evaluation.labelled_output import with_labelled_first
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import open_model
@@ -158,7 +159,7 @@ def ship(
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 notify_once, key_of((source, data, labels), asked + repr(feeds)))  # fmt: skip
+                 notify_once, key_of((source, data, labels), asked + repr(feeds), place))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
@@ -315,8 +316,8 @@ class _Work:
     def allowed(self, graph: Graph) -> float | None:
         """Percentage points that may be lost where the model chooses among classes or gives tags, as two samples tell:
         of right answers where the data say which are right, else of answers that stay."""
-        how: dict[str, Any] = {"outputs": self.outputs, "labels": self.labels, "limit": 2}
-        first, second = evaluate_with_reading([graph, graph], self.data or "", SampleReading(**self.reading), **how)
+        how = EvaluationOptions(SampleReading(**self.reading), self.labels, 2, outputs=self.outputs)
+        first, second = evaluate_with(how, [graph, graph], self.data or "")
         is_told = first.tags is not None or first.accuracy is not None
         has_classes = second.comparison is not None and second.comparison.has_classes
         if not is_told and (not has_classes or self.outputs[0] in self.numbers):
@@ -334,11 +335,12 @@ class _Work:
             self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
             figures = self.problem or f"{noise_words(least)} on made-up inputs"
             return least >= SAFE_DECIBELS and not self.problem, figures
-        reading = SampleReading(**self.reading, notify=self.notify)
-        found_all = evaluate_with_reading(
-            [self.path(FROZEN), path], self.data, reading, labels=self.labels, outputs=self.outputs,
-            threads=self.threads, skip=calibrated if judged else 0, limit=judged or None, progress=self.progress,
+        models, reading = [self.path(FROZEN), path], SampleReading(**self.reading, notify=self.notify)
+        options = EvaluationOptions(
+            reading, self.labels, judged or None, calibrated if judged else 0, self.outputs,
+            threads=self.threads, progress=self.progress,
         )  # fmt: skip
+        found_all = evaluate_with(options, models, self.data)
         for note in found_all.notes:
             self.notify(note)
         before, after = found_all[0], found_all[1]
@@ -350,12 +352,9 @@ class _Work:
         found = {main: self.kept_answers(found_all, main)}
         for name in further if found[main].is_kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
-            others = evaluate_with_reading(
-                [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
-                skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
-                is_labelled=False,
-            )  # fmt: skip
-            found[name] = self.kept_answers(others, name)
+            limit = min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS)
+            other = replace(options, labels=None, limit=limit, outputs=first, progress=silent, is_labelled=False)
+            found[name] = self.kept_answers(evaluate_with(other, models, self.data), name)
         result.budget = found[main].budget
         result.unknown += [one.assumed for one in found.values() if one.assumed and one.assumed not in result.unknown]
         words = [one.words if name == main else f"'{name}': {one.words}" for name, one in found.items()]

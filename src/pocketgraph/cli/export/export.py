@@ -83,6 +83,7 @@ def _target_options() -> list[click.Parameter]:
 @click.option("--author", default="", help="Who made the model, for the file's metadata.")
 @click.option("--license", "license_text", default="", help="The model's licence, for the file's metadata.")
 @click.option("--tolerance", type=float, help="Largest difference from the graph, as a share of the output's peak.")
+@click.option("--keep_dropout", is_flag=True, help="Keep a dropout, or noise, that training left on; for ONNX.")
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options
 def command(

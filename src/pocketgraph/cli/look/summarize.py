@@ -12,7 +12,7 @@ from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
-from pocketgraph.errors import quoted
+from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.graph.node import further_outputs, node_name
 from pocketgraph.pages.quantities import counted
 
@@ -102,6 +102,8 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     _print_ends(facts, console)
     for line in facts.signature_lines if not is_model_file(graph) else ():
         console.print(escape(line), soft_wrap=True)
+    for line in records_lines(facts):
+        console.print(escape(line), soft_wrap=True)
     console.print(
         f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
         f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
@@ -131,6 +133,27 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
         commands = next_commands(facts, path, is_litert=is_model_file(graph))
     for line in commands:
         echo(f"  {line}{typed_key()}")
+
+
+def records_lines(facts: Summary) -> list[str]:
+    """What inputs of serialized tf.Examples hold, a sentence each, and which tensors take numbers in their place."""
+    from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
+
+    lines = []
+    for e in facts.inputs[:MOST_ENDS]:
+        parser = parser_of(facts.graph, e.name) if node_name(e.name) in facts.graph else None
+        if parser is None or parser.op == "DecodeCSV" or any(facts.graph.dangling()):
+            continue
+        from pocketgraph.apps.shipping.record_entry import numbers_entry
+
+        keys = ", ".join(
+            sorted(one.key.decode("utf-8", "backslashreplace") for one in features_of(facts.graph, parser))
+        )
+        entry = numbers_entry(facts.graph, facts.main_outputs) if facts.main_outputs else None
+        tensors = entry.tensors if entry is not None and all(node_name(t) in facts.graph for t in entry.tensors) else ()
+        instead = f"; --inputs={quoted(','.join(tensors))} takes numbers in their place" if tensors else ""
+        lines.append(f"'{e.name}' takes records of tf.Example with {keys}{instead}")
+    return lines
 
 
 def _print_ends(facts: Summary, console: Any) -> None:
@@ -192,7 +215,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     chosen = facts.main_outputs
     outputs = ",".join(chosen)
     nodes = quoted(",".join(dict.fromkeys(map(node_name, chosen))))
-    model = quoted(path)
+    model = quoted_path(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
     from pocketgraph.inspect.benchmark_result import Benchmark
-    from pocketgraph.inspect.peers import PeerResult
+    from pocketgraph.inspect.timed_programs import PeerResult
     from pocketgraph.runtime import Session
     from pocketgraph.runtime.description import Description
 

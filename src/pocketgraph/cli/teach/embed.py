@@ -9,7 +9,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.errors import quoted
+from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.pages.quantities import counted
 
 
@@ -50,4 +50,4 @@ def command(
     count, size = made.vectors.shape
     echo(f"{output}: {counted(count, 'vector')} of {counted(size, 'number')}, '{made.tensor}'; next:")
     photo = os.path.join(photos, made.names[0])
-    echo(f"  pocketgraph nearest {quoted(output)} --model={quoted(model)} {quoted(photo)}")
+    echo(f"  pocketgraph nearest {quoted_path(output)} --model={quoted(model)} {quoted(photo)}")

@@ -54,6 +54,7 @@ def command(
       pocketgraph label_wav --graph=speech.pb --labels=words.txt yes.wav
     """
     from pocketgraph.apps.label_wav import WavLabeler
+    from pocketgraph.apps.live.application_choice import unlike_scores
     from pocketgraph.freezing.ready_models import read_model
     from pocketgraph.quantization.class_names import labels_of
 
@@ -69,6 +70,8 @@ def command(
     loaded = read_model(graph, [how["output_name"]] if how["output_name"] else None)
     labeler = WavLabeler(loaded, **how)
     labeler.labels = tuple(labels_of(labels, graph, loaded, labeler.model.output, say))
+    if warning := unlike_scores(loaded, labeler.model.output, labeler.labels):
+        echo(f"warning: {warning}", err=True)
     results = []
     failures = 0
     for path in paths:

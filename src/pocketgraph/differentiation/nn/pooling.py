@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
-
-WINDOW = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
-"""Not a trait: the attributes that pooling shares with its gradients."""
+from pocketgraph.graph.attr import POOLING
 
 
 @gradient("MaxPool", "MaxPool3D")
 def max_pool(op: NodeGradient) -> str:
-    return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*WINDOW))
+    return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*POOLING))
 
 
 @gradient("MaxPoolV2")
@@ -28,7 +26,7 @@ def max_pool_with_argmax(op: NodeGradient) -> str:
 
 @gradient("AvgPool", "AvgPool3D")
 def average_pool(op: NodeGradient) -> str:
-    return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*WINDOW))
+    return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*POOLING))
 
 
-gradient("AvgPoolGrad")(lambda op: (None, op.add("AvgPool", op.grad, **op.attrs(*WINDOW))))
+gradient("AvgPoolGrad")(lambda op: (None, op.add("AvgPool", op.grad, **op.attrs(*POOLING))))

@@ -110,7 +110,7 @@ def fit(
         if number is not None and not 0 < number < float("inf"):
             raise UsageError(f"{option(name)} is a number above 0")
     chosen = chosen_devices(devices, device_file)
-    model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values, keeps_dropout=False)
+    model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
     notes = [*model.notes, *check_sizes(model, "an estimate")]
     fetches = model.main.fetches
     feeds = model.main.by_tensor(made_feeds(model.main))

@@ -73,7 +73,7 @@ class Guards:
     def _visited(self, item: Item) -> frozenset[Guard]:
         whole = frozenset[Guard]()
         if loops.is_loop_head(item, self._items):
-            return self.of_tensor(next(e for e in item.data if self._items[e.node].node.op not in NEXT_ITERATION))
+            return self.of_tensor(loops.first_and_next(item, self._items)[0])
         if item.node.op in MERGE:
             parting = self._parting(item)
             for endpoint in item.data:

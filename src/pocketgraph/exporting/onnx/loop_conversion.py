@@ -9,6 +9,7 @@ from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
+from pocketgraph.exporting.onnx.trip_counts import heads_of
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
@@ -58,7 +59,8 @@ class _LoopConversion:
         ends = [item for item in members.values() if item.node.op in EXIT]
         self.exits = [item for item in ends if conversion.frames[item.node.name] == loop.frame.parent]
         own = [name for name in own if members[name] not in self.exits]
-        self.heads = self._entered(own)
+        self._bind_entered(own)
+        self.heads = heads_of(self.items, {name: members[name] for name in own})
         self.carried = {n: pair for n, pair in self.heads.items() if conversion.is_a_tensor(Endpoint(n, 0))}
         conditions = [name for name in own if self.items[name].node.op == "LoopCond"]
         if len(conditions) != 1:
@@ -82,19 +84,12 @@ class _LoopConversion:
             if name in ends:
                 self.emit.bound[f"{item.node.name}:0"] = ends[name]
 
-    def _entered(self, own: Sequence[str]) -> dict[str, tuple[Endpoint, Endpoint]]:
-        """The loop's variables; what else enters it is bound."""
-        heads: dict[str, tuple[Endpoint, Endpoint]] = {}
+    def _bind_entered(self, own: Sequence[str]) -> None:
         for name in own:
             item = self.items[name]
             if item.node.op in ENTER and self.conversion.is_a_tensor(item.data[0]):
                 with self.emit.at(item.node):
                     self.emit.bound[f"{name}:0"] = self.emit.value(str(item.data[0]))
-            if loops.is_loop_head(item, self.items):
-                first = next(e for e in item.data if self.items[e.node].node.op not in NEXT_ITERATION)
-                again = next(e for e in item.data if self.items[e.node].node.op in NEXT_ITERATION)
-                heads[name] = (first, self.items[again.node].data[0])
-        return heads
 
     def _goes_on(self) -> Endpoint:
         """Whether there is another round."""

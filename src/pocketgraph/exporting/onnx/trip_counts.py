@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, SUMS
+from pocketgraph.graph.op_traits import ENTER, SUMS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -82,7 +82,6 @@ def heads_of(items: Mapping[str, Item], members: Mapping[str, Item]) -> dict[str
     found: dict[str, tuple[Endpoint, Endpoint]] = {}
     for name, item in members.items():
         if loops.is_loop_head(item, items):
-            first = next(e for e in item.data if items[e.node].node.op not in NEXT_ITERATION)
-            again = next(e for e in item.data if items[e.node].node.op in NEXT_ITERATION)
+            first, again = loops.first_and_next(item, items)
             found[name] = first, items[again.node].data[0]
     return found

@@ -14,7 +14,7 @@ from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.training.stateless_signatures import StatelessSignature, stateless
 from pocketgraph.formats import load
 from pocketgraph.freezing.training_dir import find
-from pocketgraph.graph import Graph, Shape, Signature
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.feeding.synthetic_feeds import side_effects
@@ -94,12 +94,8 @@ def _with_variables(source: Source, signatures: Sequence[str] | None) -> Graph |
     if find(path).checkpoint is None and INIT in graph:
         return graph
     named = [graph.signatures[key] for key in signatures or () if key in graph.signatures]
-    return graph if any(_changes(graph, signature) for signature in named) else None
+    return graph if any(side_effects(graph, list(signature.outputs.values())) for signature in named) else None
 
 
 def _all_nodes(graph: Graph) -> list[Any]:
     return [*graph, *(node for function in graph.functions.values() for node in function.nodes)]
-
-
-def _changes(graph: Graph, signature: Signature) -> bool:
-    return bool(side_effects(graph, list(signature.outputs.values())))

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import command_on_model
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import BIASED_SUMS, SWITCH
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
@@ -101,9 +101,7 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
     if conv is not None and conv.op in SWITCH:
         return (
             "a condition decides whether it runs, such as is_training; "
-            + command_on_model(
-                "pocketgraph freeze_graph {} -o decided.pb --repair=flags", "freeze_graph with repair=flags"
-            )
+            + command_on_model("pocketgraph freeze_graph {} -o decided.pb --repair=flags")
             + " keeps inference's branch alone"
         )
     if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
@@ -146,10 +144,8 @@ def _folded(match: _FoldedLayer, like: Version) -> list[Node]:
     return [
         const(name, Tensor.from_numpy(scaled, weights.dtype)),
         conv.replace(inputs=inputs if like == "2.x" else conv.inputs),
-        const(f"{conv.name}_bn_offset", Tensor.from_numpy(offset.astype(mean.dtype), _dtype(match.statistics[0]))),
+        const(
+            f"{conv.name}_bn_offset", Tensor.from_numpy(offset.astype(mean.dtype), match.statistics[0].dtype("dtype"))
+        ),
         Node(norm.name, "BiasAdd", [conv.name, f"{conv.name}_bn_offset"], attrs),
     ]
-
-
-def _dtype(node: Node) -> DType:
-    return node.dtype("dtype")

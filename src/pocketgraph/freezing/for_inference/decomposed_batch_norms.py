@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
 from pocketgraph.freezing.for_inference.batch_norm_folding import CONVOLUTIONS
-from pocketgraph.graph import Graph, Node, Tensor, const, node_name
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
+from pocketgraph.graph.pattern import Match, Pattern, fit
 
 
-class _DecomposedNorm(NamedTuple):
-    data: Node
-    scale: Node
-    gamma: Node | None
-    beta: Node
-    mean: Node
-    variance: Node
-    epsilon: Node
-    data_format: bytes
-    gone: tuple[str, ...]
+def _patterns() -> Iterator[Pattern]:
+    beta, mean, variance, epsilon, gamma = (Pattern("Const", name=name) for name in RANKS)
+    total = Pattern("Add", [variance, epsilon], name="total")
+    shift = Pattern("Mul", [mean, Pattern("*", name="same")], name="shift")
+    difference = Pattern("Sub", [beta, shift], name="difference")
+    root = Pattern("Rsqrt", [total], name="root")
+    for scale in (Pattern("Rsqrt", [total], name="scale"), Pattern("Mul", [root, gamma], name="scale")):
+        product = Pattern("Mul", [Pattern("*", name="data"), scale], name="product")
+        yield Pattern("Add", [product, difference])
+        yield Pattern("Add", [difference, product])
+
+
+RANKS = {"beta": 1, "mean": 1, "variance": 1, "epsilon": 0, "gamma": 1}
+"""Of its parameters; one without gamma has none."""
+FUSED = ("product", "difference", "shift", "scale", "root", "total")
+DECOMPOSED = tuple(_patterns())
 
 
 def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
@@ -37,31 +44,26 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
     new: list[Node] = []
     gone: set[str] = set()
     for node in graph:
-        match = _match(graph, node) if node.op == "Add" and len(node.data_inputs) == 2 else None
+        match = _match(graph, node)
         if match is None:
             continue
-        gone |= {node.name, *match.gone}
-        gamma = match.gamma
+        gone |= {node.name, *(match[part].name for part in FUSED if part in match.named)}
+        beta, mean, variance = (match[name] for name in ("beta", "mean", "variance"))
+        gamma = match.named.get("gamma")
         if gamma is None:
-            scope, slash, _ = match.scale.name.rpartition("/")
-            beta = match.beta.tensor
-            ones = Tensor.from_numpy(np.ones(beta.shape, beta.dtype.numpy), beta.dtype)
-            gamma = const(f"{scope if slash else match.scale.name}/gamma", ones)
+            scope, slash, _ = match["scale"].name.rpartition("/")
+            ones = Tensor.from_numpy(np.ones(beta.tensor.shape, beta.tensor.dtype.numpy), beta.tensor.dtype)
+            gamma = const(f"{scope if slash else match['scale'].name}/gamma", ones)
             new.append(gamma)
-        inputs = [match.data.name, gamma.name, match.beta.name, match.mean.name, match.variance.name]
-        new.append(
-            Node(
-                node.name,
-                "FusedBatchNorm",
-                inputs,
-                {
-                    "T": node.dtype(),
-                    "is_training": False,
-                    "epsilon": float(match.epsilon.tensor.numpy().reshape(-1)[0]),
-                    "data_format": match.data_format,
-                },
-            )
-        )
+        inputs = [match["data"].name, gamma.name, beta.name, mean.name, variance.name]
+        epsilon = float(match["epsilon"].tensor.numpy().reshape(-1)[0])
+        attrs: dict[str, AttrValue] = {
+            "T": node.dtype(),
+            "is_training": False,
+            "epsilon": epsilon,
+            "data_format": b"NHWC",
+        }
+        new.append(Node(node.name, "FusedBatchNorm", inputs, attrs))
     if not new:
         return graph
     kept_users = [node for node in graph if node.name not in gone]
@@ -76,36 +78,13 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
     return graph.replace([*kept, *new])
 
 
-def _match(graph: Graph, node: Node) -> _DecomposedNorm | None:
-    sides = [graph.find_producer(ref) for ref in node.data_inputs]
-    ops = [side.op if side is not None else "" for side in sides]
-    if ops not in (["Mul", "Sub"], ["Sub", "Mul"]):
-        return None
-    product, difference = sides if ops[0] == "Mul" else sides[::-1]
-    assert product is not None
-    assert difference is not None
-    data, scale = (graph.find_producer(ref) for ref in product.data_inputs)
-    beta, shift = (graph.find_producer(ref) for ref in difference.data_inputs)
-    if data is None or scale is None or beta is None or shift is None or shift.op != "Mul":
-        return None
-    data_format = _data_format(graph, data)
-    if data_format != b"NHWC" or scale.op not in ("Rsqrt", "Mul"):
-        return None
-    root, gamma = (scale, None) if scale.op == "Rsqrt" else (graph.find_producer(ref) for ref in scale.data_inputs)
-    mean, same = (graph.find_producer(ref) for ref in shift.data_inputs)
-    total = graph.find_producer(root.data_inputs[0]) if root is not None and root.op == "Rsqrt" else None
-    if same is not scale or root is None or total is None or total.op != "Add":
-        return None
-    variance, epsilon = (graph.find_producer(ref) for ref in total.data_inputs)
-    if scale.op == "Mul" and not _is_const(gamma, 1):
-        return None
-    if not (_is_const(beta, 1) and _is_const(mean, 1) and _is_const(variance, 1) and _is_const(epsilon, 0)):
-        return None
-    assert mean is not None
-    assert variance is not None
-    assert epsilon is not None
-    gone = (product.name, difference.name, shift.name, scale.name, root.name, total.name)
-    return _DecomposedNorm(data, scale, gamma, beta, mean, variance, epsilon, data_format, gone)
+def _match(graph: Graph, node: Node) -> Match | None:
+    for pattern in DECOMPOSED:
+        match = fit(node, pattern, graph.nodes)
+        if match is not None and match["same"] is match["scale"] and _data_format(graph, match["data"]) == b"NHWC":
+            known = [(match.named[name], rank) for name, rank in RANKS.items() if name in match.named]
+            return match if all(len(item.tensor.shape) == rank for item, rank in known) else None
+    return None
 
 
 def _data_format(graph: Graph, data: Node) -> bytes | None:
@@ -115,7 +94,3 @@ def _data_format(graph: Graph, data: Node) -> bytes | None:
             value = node.attr("data_format", b"")
             return value if isinstance(value, bytes) else None
     return None
-
-
-def _is_const(node: Node | None, rank: int) -> bool:
-    return node is not None and node.op == "Const" and len(node.tensor.shape) == rank

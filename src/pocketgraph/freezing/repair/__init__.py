@@ -17,7 +17,7 @@ REPAIRS = {
     "augmentation": "random changes of the inputs (flips, rotations, noise, …) are taken out",
     "updates": "assignments to variables (moving averages, counters, initial values) are dropped",
     "references": "RefSwitch, RefMerge … become Switch, Merge …, and float_ref becomes float",
-    "dropout": "dropout is taken out, whatever its rate",
+    "dropout": "dropout, and noise that training adds to layers, are taken out, whatever their rate",
 }
 """Every repair in the order in which they are done, with what it does; the module of its name has ``repaired``."""
 

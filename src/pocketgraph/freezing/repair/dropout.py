@@ -1,4 +1,4 @@
-"""Dropout is taken out of a graph: what went in comes out."""
+"""Dropout and layers of noise are taken out of a graph: what went in comes out."""
 
 from pocketgraph.passes.dropout_removal import without_dropout as repaired
 

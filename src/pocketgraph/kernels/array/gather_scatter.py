@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -120,6 +121,8 @@ def gather_nd(params: Array, indices: Array, *, bad_indices_policy: str = "") ->
             result[good] = gather_nd(params, indices[good])
             return result
     columns = _split_index(indices, params.shape)
+    if not params.size and math.prod(indices.shape[:-1]):
+        raise RunError(f"Requested more than 0 entries, but params is empty. Params shape: {list(params.shape)}")
     if not columns:
         return np.array(np.broadcast_to(params, indices.shape[:-1] + params.shape))
     index: Any = (*columns, Ellipsis)

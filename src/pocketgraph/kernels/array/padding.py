@@ -46,13 +46,16 @@ def xla_pad(
     """Some elements between those of an axis, and some before and after; fewer than none takes elements away.
 
     Raises:
-        ValueError: not one amount an axis, or fewer than none between elements.
+        ValueError: not one amount an axis, fewer than none between elements, or fewer than none left.
     """
     amounts = [ints(each) for each in (padding_low, padding_high, padding_interior)]
     if any(len(each) != input.ndim for each in amounts) or any(n < 0 for n in amounts[2]):
         raise ValueError(f"paddings {amounts} of a tensor of rank {input.ndim}, whose last may not be negative")
     rows = list(zip(*amounts, strict=True))
     apart = [max(n + (n - 1) * between, 0) for n, (_, _, between) in zip(input.shape, rows, strict=True)]
+    left = [n + low + high for n, (low, high, _) in zip(apart, rows, strict=True)]
+    if min(left, default=0) < 0:
+        raise ValueError(f"paddings {amounts} of {list(input.shape)} give sizes of {left}")
     around = [(max(low, 0), max(high, 0)) for low, high, _ in rows]
     sizes = [n + before + after for n, (before, after) in zip(apart, around, strict=True)]
     result = np.full(reserve(sizes, input.dtype), padding_value, input.dtype)

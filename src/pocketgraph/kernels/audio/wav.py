@@ -62,7 +62,7 @@ def read_wav(data: bytes, *, any_format: bool = False) -> tuple[Array, int]:
 def decode_wav(contents: Array, *, desired_channels: int = -1, desired_samples: int = -1) -> tuple[Array, Array]:
     """(samples, sample rate), cut or filled with silence to ``desired_samples``; the last channel is repeated."""
     samples, rate = read_wav(bytes(contents.reshape(()).item()))
-    if desired_channels > 0:
+    if desired_channels >= 0:
         samples = samples[:, np.minimum(np.arange(desired_channels), samples.shape[1] - 1)]
     if desired_samples >= 0 and desired_samples != samples.shape[0]:
         whole = np.zeros(reserve((desired_samples, samples.shape[1]), np.float32), dtype=np.float32)

@@ -66,9 +66,9 @@ def adjust_contrast(images: Array, contrast_factor: Array) -> Array:
 
 @kernel("AdjustContrast")
 def adjust_contrast_v1(images: Array, contrast_factor: Array, min_value: Array, max_value: Array) -> Array:
-    """The same in float32 for any number type, kept between two values."""
+    """The same in float32 for any number type, kept between two values; the lower one wins."""
     drawn = adjust_contrast(images.astype(np.float32), contrast_factor)
-    return np.clip(drawn, np.float32(number(min_value)), np.float32(number(max_value)))
+    return np.asarray(np.maximum(np.minimum(drawn, np.float32(number(max_value))), np.float32(number(min_value))))
 
 
 @kernel("AdjustHue")

@@ -149,22 +149,21 @@ def resize_nearest_neighbor_grad(
     return flat.reshape(grads.shape[0], rows, columns, -1).astype(grads.dtype)
 
 
-def _cubic_table(a: float) -> tuple[Array, Array]:
-    """(weights at distance 0…1, weights at distance 1…2) of Keys' cubic with parameter ``a``."""
+def cubic_table(half_pixel_centers: bool) -> Array:
+    """[steps, 4]: what the pixels from the one before weigh at each step of CUBIC_STEPS, by Keys' cubic."""
+    a = -0.5 if half_pixel_centers else -0.75
     near = np.arange(CUBIC_STEPS + 1, dtype=np.float64) / CUBIC_STEPS
     far = near + 1
     inner = ((a + 2) * near - (a + 3)) * near * near + 1
     outer = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a
-    return inner.astype(FLOAT), outer.astype(FLOAT)
+    return np.stack([outer, inner, inner[::-1], outer[::-1]], axis=-1).astype(FLOAT)
 
 
 def cubic_weights(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Array, Array]:
     """(indices, weights), four a place. With half pixel centers, what lies outside weighs nothing."""
-    inner, outer = _cubic_table(-0.5 if half_pixel_centers else -0.75)
     places = positions(size, wanted, align_corners, half_pixel_centers)
     floor = np.floor(places)
-    step = np.rint((places - floor) * FLOAT(CUBIC_STEPS)).astype(np.int64)
-    weights = np.stack([outer[step], inner[step], inner[CUBIC_STEPS - step], outer[CUBIC_STEPS - step]], axis=-1)
+    weights = cubic_table(half_pixel_centers)[np.rint((places - floor) * FLOAT(CUBIC_STEPS)).astype(np.int64)]
     raw = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
     indices = np.clip(raw, 0, size - 1)
     if half_pixel_centers:

@@ -115,7 +115,10 @@ def _truncate_mod(x: Array, y: Array) -> Any:
 def _pow(x: Array, y: Array) -> Any:
     if _is_integer(x) and x.size and bool(np.any(y < 0)):
         raise ValueError("Integers to negative integer powers are not allowed")
-    return np.power(x, y)
+    found = np.power(x, y)
+    if x.dtype.kind == "c":  # by C's cpow, in which 0 to the power of 0 is NaN
+        return np.where((x == 0) & np.isfinite(y), np.exp(y * np.log(x)), found)
+    return found
 
 
 def _add(x: Array, y: Array) -> Any:

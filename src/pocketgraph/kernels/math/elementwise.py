@@ -62,8 +62,10 @@ def _complex_rsqrt(x: Array) -> Array:
 
 def _sign(x: Array) -> Any:
     if x.dtype.kind == "c":
-        size = np.abs(x)
-        return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
+        size = np.where(x == 0, 1, np.abs(x))
+        found = np.empty_like(x)
+        found.real, found.imag = x.real / size, x.imag / size
+        return found
     return np.sign(x)
 
 
@@ -72,7 +74,7 @@ def sigmoid(x: Array) -> Array:
     one = x.dtype.type(1)
     with np.errstate(all="ignore"):
         if x.dtype.kind == "c":
-            return np.asarray(one / (one + np.exp(-x)))
+            return np.asarray(np.where(np.isneginf(x.real), 0, one / (one + np.exp(-x)))).astype(x.dtype, copy=False)
         decay = np.exp(-np.abs(x))
         return np.asarray(np.where(x >= 0, one, decay) / (one + decay)).astype(x.dtype, copy=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,6 +39,8 @@ def _edges(
         raise RunError(f"tensor_in must be 4-dimensional, not of shape {list(value.shape)}")
     if len(ratio) != 4 or any(r < 1 for r in ratio) or ratio[0] != 1 or ratio[3] != 1:
         raise RunError(f"pooling_ratio must be four numbers from 1 on, the first and last 1, not {list(ratio)}")
+    if not deterministic and (seed or seed2):
+        raise RunError("Both seed and seed2 should be 0 if deterministic is false.")
     wanted = [math.floor(size / r) for size, r in zip(value.shape[1:3], ratio[1:3], strict=True)]
     if min(wanted) < 1:
         raise RunError(f"pooling_ratio {list(ratio)} leaves nothing of {list(value.shape)}")
@@ -65,22 +67,10 @@ def _spans(edges: Array, overlapping: bool, size: int) -> list[slice]:
     return [slice(a, min(b + overlapping, size)) for a, b in itertools.pairwise(ends)]
 
 
-@kernel("FractionalMaxPool")
-def fractional_max_pool(
-    value: Array, *, pooling_ratio: Sequence[float], pseudo_random: bool = False, overlapping: bool = False,
-    deterministic: bool = False, seed: int = 0, seed2: int = 0, context: Context,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """(the largest of each window, where the rows of windows begin, where their columns begin)."""
-    return _pooled(value, np.max, pooling_ratio, pseudo_random, overlapping, deterministic, seed, seed2, context)
-
-
-@kernel("FractionalAvgPool")
-def fractional_avg_pool(
-    value: Array, *, pooling_ratio: Sequence[float], pseudo_random: bool = False, overlapping: bool = False,
-    deterministic: bool = False, seed: int = 0, seed2: int = 0, context: Context,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """(the mean of each window, where the rows of windows begin, where their columns begin)."""
-    return _pooled(value, _mean, pooling_ratio, pseudo_random, overlapping, deterministic, seed, seed2, context)
+def _largest(values: Array, axis: tuple[int, int]) -> Array:
+    """What is no number is passed over; nothing is below the type's lowest finite number."""
+    least = (np.iinfo if values.dtype.kind in "iu" else np.finfo)(values.dtype).min
+    return np.asarray(np.fmax.reduce(values, axis=axis, initial=least))
 
 
 def _mean(values: Array, axis: tuple[int, int]) -> Array:
@@ -90,18 +80,24 @@ def _mean(values: Array, axis: tuple[int, int]) -> Array:
     return np.asarray(values.mean(axis=axis, dtype=np.float64))
 
 
-def _pooled(
-    value: Array, reduce: object, ratio: Sequence[float], pseudo_random: bool, overlapping: bool, deterministic: bool,
-    seed: int, seed2: int, context: Context,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    assert callable(reduce)
-    rows, columns = _edges(value, ratio, pseudo_random, deterministic, seed, seed2, context)
-    wide = widened(value)
-    result = np.empty((value.shape[0], rows.size - 1, columns.size - 1, value.shape[3]), value.dtype)
-    for i, down in enumerate(_spans(rows, overlapping, value.shape[1])):
-        for j, along in enumerate(_spans(columns, overlapping, value.shape[2])):
-            result[:, i, j] = reduce(wide[:, down, along], axis=(1, 2))
-    return result, rows, columns
+def _register(op: str, reduce: Callable[..., Array]) -> None:
+    @kernel(op)
+    def pool(
+        value: Array, *, pooling_ratio: Sequence[float], pseudo_random: bool = False, overlapping: bool = False,
+        deterministic: bool = False, seed: int = 0, seed2: int = 0, context: Context,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """(what ``reduce`` makes of each window, where the rows of windows begin, where their columns begin)."""
+        rows, columns = _edges(value, pooling_ratio, pseudo_random, deterministic, seed, seed2, context)
+        wide = widened(value)
+        result = np.empty((value.shape[0], rows.size - 1, columns.size - 1, value.shape[3]), value.dtype)
+        for i, down in enumerate(_spans(rows, overlapping, value.shape[1])):
+            for j, along in enumerate(_spans(columns, overlapping, value.shape[2])):
+                result[:, i, j] = reduce(wide[:, down, along], axis=(1, 2))
+        return result, rows, columns
+
+
+_register("FractionalMaxPool", _largest)
+_register("FractionalAvgPool", _mean)
 
 
 @kernel("FractionalMaxPoolGrad")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, axis_of, is_small_float, widened
@@ -84,13 +88,8 @@ def fused_batch_norm(
         with np.errstate(all="ignore"):  # and not mean(), which warns of batches without samples all the same
             center = wide.sum(axis=axes, dtype=np.float64) / np.float64(count)
             spread = np.square(wide - _along_channels(center, x.ndim, data_format)).sum(axis=axes) / np.float64(count)
-        used_mean, used_variance = center.astype(kind), spread.astype(kind)
-        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
-        out_mean, out_variance = used_mean, unbiased
-        if exponential_avg_factor != 1 and mean.size:
-            part = kind.type(exponential_avg_factor)
-            out_mean = (1 - part) * mean + part * used_mean
-            out_variance = (1 - part) * variance + part * unbiased
+        handed = handed_out(center, spread, count, (mean, variance), exponential_avg_factor, kind)
+        out_mean, out_variance, used_mean, used_variance = handed
     else:
         if mean.shape != (channels,) or variance.shape != (channels,):
             raise ValueError(f"shapes that do not fit: x {list(x.shape)}, mean {list(mean.shape)}")
@@ -102,25 +101,33 @@ def fused_batch_norm(
     return y.astype(x.dtype, copy=False), out_mean, out_variance, used_mean, used_variance
 
 
+def handed_out(
+    center: Array, spread: Array, count: int, averages: Sequence[Array], factor: float, kind: np.dtype[Any]
+) -> tuple[Array, Array, Array, Array]:
+    """What training's batch norms hand out besides: (mean, unbiased variance, and the two that the gradient wants).
+
+    Args:
+        center, spread: the batch's mean and its variance, that of the sample, float64 [channels].
+        count: pixels of the batch.
+        averages: the running (mean, variance), empty where there are none.
+        factor: how much of the new ones goes into the averages; 1: there are none.
+        kind: the type of all four.
+    """
+    with np.errstate(all="ignore"):
+        used_mean, used_variance = center.astype(kind), spread.astype(kind)
+        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
+        if factor == 1 or not averages[0].size:
+            return used_mean, unbiased, used_mean, used_variance
+        part, (mean, variance) = kind.type(factor), averages
+        moved = (1 - part) * mean + part * used_mean, (1 - part) * variance + part * unbiased
+    return (*moved, used_mean, used_variance)
+
+
 @kernel("FusedBatchNormV3")
-def fused_batch_norm_v3(
-    x: Array,
-    scale: Array,
-    offset: Array,
-    mean: Array,
-    variance: Array,
-    *,
-    epsilon: float = 1e-4,
-    exponential_avg_factor: float = 1.0,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[Array, ...]:
+@wraps(fused_batch_norm)
+def fused_batch_norm_v3(*inputs: Array, **attributes: Any) -> tuple[Array, ...]:
     """As the earlier forms, with a sixth output that only GPUs fill."""
-    found = fused_batch_norm(
-        x, scale, offset, mean, variance, epsilon=epsilon, exponential_avg_factor=exponential_avg_factor,
-        data_format=data_format, is_training=is_training,
-    )  # fmt: skip
-    return (*found, np.zeros((), dtype=np.float32))
+    return (*fused_batch_norm(*inputs, **attributes), np.zeros((), dtype=np.float32))
 
 
 @kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")

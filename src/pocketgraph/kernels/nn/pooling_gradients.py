@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, lowest, widened
-from pocketgraph.kernels.nn.pooling import largest_places, max_pool_grad, prepared
+from pocketgraph.kernels.nn.pooling import max_pool_grad, prepared
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
@@ -55,15 +55,18 @@ def max_pool3d_grad(
     return from_channels_last(total[inside(x.shape[1:-1], spans)].astype(grad.dtype), data_format)
 
 
-def _picked(x: Array, grad: Array, spans: Sequence[Window]) -> Array:
-    """Of ``grad``, of the shape of ``x``, what lies where each window has its first largest element."""
+def _picked(x: Array, y: Array, grad: Array, spans: Sequence[Window]) -> Array:
+    """Of ``grad``, of the shape of ``x``, what lies where each window first has ``y``; 0 where it has not."""
     _same_shape(grad, x.shape)
-    _, found = largest_places(x, spans)
-    if not found.size:
-        return np.zeros(found.shape, dtype=grad.dtype)
-    flat = grad.reshape(grad.shape[0], -1)
-    rows = np.arange(x.shape[0]).reshape(-1, *[1] * (found.ndim - 1))
-    return np.where(found < 0, flat.dtype.type(0), flat[rows, np.maximum(found, 0)])
+    _same_shape(y, _pooled_shape(x, spans))
+    values, grads = padded(x, spans, 0), padded(grad, spans, 0)
+    real = padded(np.ones(x.shape, bool), spans, False)
+    result, is_open = np.zeros(y.shape, grad.dtype), np.ones(y.shape, bool)
+    for _, where in taps(spans):
+        is_first = is_open & real[where] & (values[where] == y)
+        result[is_first] = grads[where][is_first]
+        is_open &= ~is_first
+    return result
 
 
 def _register_second(op: str, layout: str) -> Callable[..., Array]:
@@ -78,10 +81,10 @@ def _register_second(op: str, layout: str) -> Callable[..., Array]:
         padding: str,
         data_format: str = layout,
     ) -> Array:
-        """The gradient of a pool's gradient by that: ``grad`` at the first largest element of each window."""
+        """The gradient of a pool's gradient by that: ``grad`` where each window first has what pooling gave."""
         x, spans = prepared(orig_input, ksize, strides, padding, data_format)
-        _same_shape(to_channels_last(orig_output, data_format), _pooled_shape(x, spans))
-        return from_channels_last(_picked(x, to_channels_last(grad, data_format), spans), data_format)
+        y, dy = (to_channels_last(given, data_format) for given in (orig_output, grad))
+        return from_channels_last(_picked(x, y, dy, spans), data_format)
 
     return max_pool_grad_grad
 

@@ -41,6 +41,8 @@ def quantized_instance_norm(
     """
     if x.ndim != 4 or not x.size:
         raise RunError(f"QuantizedInstanceNorm takes images with pixels, not {list(x.shape)}")
+    if output_range_given and given_y_min >= given_y_max:
+        raise RunError(f"given_y_min must be less than given_y_max: {given_y_min} >= {given_y_max}")
     check_widths(x=(x_min, x_max))
     bottom, top = ends(x_min, x_max)
     scale = F32((F32(top) - F32(bottom)) / F32(255))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, MASK, SEED
 from pocketgraph.kernels.registry import kernel
@@ -25,7 +26,7 @@ def _combined(first: int, second: int) -> int:
 def sparse_feature_cross(*parts: Array, N: int, hashed_output: bool, num_buckets: int) -> tuple[Array, Array, Array]:
     """(indices, values, shape): texts joined by ``_X_``, or hashes modulo ``num_buckets``."""
     if not hashed_output:
-        return sparse_cross(*parts, N=N, hashed_output=False, num_buckets=0, hash_key=0)
+        return sparse_cross(*parts, N=N, num_buckets=0, hash_key=0, out_type=STRING)
 
     def hashed(values: Sequence[Any]) -> int:
         result = SEED
@@ -42,4 +43,5 @@ def sparse_feature_cross_v2(
     *parts: Array, N: int, hashed_output: bool, num_buckets: int, hash_key: int
 ) -> tuple[Array, Array, Array]:
     """The same with SparseCross's hash."""
-    return sparse_cross(*parts, N=N, hashed_output=hashed_output, num_buckets=num_buckets, hash_key=hash_key)
+    kind = INT64 if hashed_output else STRING
+    return sparse_cross(*parts, N=N, num_buckets=num_buckets, hash_key=hash_key, out_type=kind)

@@ -13,6 +13,8 @@ import numpy as np
 
 from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, integer, ints, strings
 from pocketgraph.kernels.murmur_hash import MASK, MULTIPLIER
 from pocketgraph.kernels.registry import kernel
@@ -109,11 +111,9 @@ def _number(value: Any) -> int:
 
 
 @kernel("SparseCross")
-def sparse_cross(
-    *parts: Array, N: int, hashed_output: bool, num_buckets: int, hash_key: int
-) -> tuple[Array, Array, Array]:
+def sparse_cross(*parts: Array, N: int, num_buckets: int, hash_key: int, out_type: DType) -> tuple[Array, Array, Array]:
     """(indices, values, shape): texts joined by ``_X_``, or hashes modulo ``num_buckets``."""
-    if not hashed_output:
+    if out_type is STRING:  # whatever hashed_output says
         places, found, shape = _crossed(parts, N, lambda values: text(values, b"_X_"))
         return places, strings(found, (len(found),)), shape
 

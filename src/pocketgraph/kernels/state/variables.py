@@ -292,7 +292,10 @@ def _scattered(now: Array, indices: Array, updates: Array, how: Callable[..., An
     flat = np.asarray(indices).reshape(-1)
     if flat.size and (flat.min() < 0 or flat.max() >= now.shape[0]):
         raise RunError(f"indices reach from {flat.min()} to {flat.max()}, the variable has {now.shape[0]} rows")
-    rows = np.broadcast_to(updates, indices.shape + now.shape[1:]).reshape((flat.size, *now.shape[1:]))
+    wanted = indices.shape + now.shape[1:]
+    if updates.ndim and updates.shape != wanted:
+        raise RunError(f"updates of shape {list(updates.shape)} where {list(wanted)}, or a scalar, is wanted")
+    rows = np.broadcast_to(updates, wanted).reshape((flat.size, *now.shape[1:]))
     after: Array = now.copy()
     how(after, flat, rows)
     return after
@@ -338,6 +341,8 @@ def _register_scatter(name: str, how: Callable[..., Any]) -> None:
 
     @kernel(f"ResourceScatter{name}")
     def resource_scatter(resource: Variable, indices: Array, updates: Array) -> tuple[()]:
+        if how is _divide and updates.size and not np.all(updates):
+            raise RunError("updates must not contain 0")
         change(resource, lambda now: _scattered(now, indices, updates, how))
         return ()
 

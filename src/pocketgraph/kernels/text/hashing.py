@@ -124,14 +124,14 @@ def _long(data: bytes) -> int:
 
 @kernel("Fingerprint")
 def fingerprint(data: Array, method: Array) -> Array:
-    """uint8 (rows, 8): FarmHash's fingerprint of each row's bytes; of texts, of their own fingerprints."""
+    """uint8 (rows, 8): FarmHash's fingerprint of each row's bytes; of several texts, of their own fingerprints."""
     if method.item() != b"farmhash64":
         raise RunError(f"Unsupported fingerprint method {method.item()!r}; farmhash64 is the only one")
     if data.ndim < 1:
         raise RunError("data must have a first axis")
     if data.dtype == object:
         own = np.array([fingerprint64(item) for item in data.ravel().tolist()], np.uint64).reshape(data.shape)
-        if data.ndim == 1:
+        if data.size == len(data):
             return np.asarray(own.astype("<u8").view(np.uint8).reshape(-1, 8))
         data = own
     rows = [fingerprint64(row.tobytes()) for row in data]

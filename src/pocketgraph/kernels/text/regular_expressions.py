@@ -6,7 +6,7 @@ which the extra ``re2`` brings, or to our own. All three give the same.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,8 @@ HINT = "RE2's syntax has no backreferences and does not look ahead or behind: wr
 BEYOND = ("(?=", "(?!", "(?<", *(f"\\{digit}" for digit in range(1, 10)))
 """How RE2 names what of Perl's syntax it lacks."""
 MOST_GROUPS = 17  # of those that a rewrite can refer to
+PLAIN = "plain_patterns"
+"""The pass that gives Python's matcher the patterns that cannot make it go back far."""
 
 
 class CompiledPattern(Protocol):
@@ -70,15 +72,15 @@ class LibraryPattern:
 
 
 @lru_cache(maxsize=256)
-def pattern_of(pattern: bytes) -> CompiledPattern:
-    """The pattern, compiled.
+def pattern_of(pattern: bytes, *, may_be_plain: bool = True) -> CompiledPattern:
+    """The pattern, compiled; for Python's matcher only where it ``may_be_plain``.
 
     Raises:
         RunError: RE2 does not take it.
     """
     try:
         expression, groups = parse(pattern)
-        if is_plain(expression):
+        if may_be_plain and is_plain(expression):
             return PlainMatcher(expression, groups)
         try:
             import re2
@@ -92,8 +94,8 @@ def pattern_of(pattern: bytes) -> CompiledPattern:
         ) from error
 
 
-def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool) -> Array:
-    compiled = pattern_of(pattern)
+def _replaced(input: Array, pattern: bytes, rewrite: bytes, every: bool, **how: bool) -> Array:
+    compiled = pattern_of(pattern, **how)
     pieces, is_whole = _pieces(rewrite)
     highest = max((piece for piece in pieces if isinstance(piece, int)), default=0)
     if highest > compiled.groups or highest >= MOST_GROUPS or not (is_whole or every):
@@ -184,23 +186,29 @@ def _character_width(text: bytes, begin: int) -> int:
 
 
 @kernel("RegexReplace")
-def regex_replace(input: Array, pattern: Array, rewrite: Array, *, replace_global: bool = True) -> Array:
-    return _replaced(input, scalar_string(pattern), scalar_string(rewrite), replace_global)
+def regex_replace(input: Array, pattern: Array, rewrite: Array, *, replace_global: bool = True, **how: bool) -> Array:
+    return _replaced(input, scalar_string(pattern), scalar_string(rewrite), replace_global, **how)
 
 
 @kernel("StaticRegexReplace")
-def static_regex_replace(input: Array, *, pattern: str, rewrite: str, replace_global: bool = True) -> Array:
-    return _replaced(input, _as_bytes(pattern), _as_bytes(rewrite), replace_global)
+def static_regex_replace(
+    input: Array, *, pattern: str, rewrite: str, replace_global: bool = True, **how: bool
+) -> Array:
+    return _replaced(input, _as_bytes(pattern), _as_bytes(rewrite), replace_global, **how)
 
 
 @kernel("RegexFullMatch")
-def regex_full_match(input: Array, pattern: Array) -> Array:
-    return _matches(input, scalar_string(pattern))
+def regex_full_match(input: Array, pattern: Array, **how: bool) -> Array:
+    return _matches(input, scalar_string(pattern), **how)
 
 
 @kernel("StaticRegexFullMatch")
-def static_regex_full_match(input: Array, *, pattern: str) -> Array:
-    return _matches(input, _as_bytes(pattern))
+def static_regex_full_match(input: Array, *, pattern: str, **how: bool) -> Array:
+    return _matches(input, _as_bytes(pattern), **how)
+
+
+for _kernel in (regex_replace, static_regex_replace, regex_full_match, static_regex_full_match):
+    _kernel.without = {PLAIN: partial(_kernel, may_be_plain=False)}  # type: ignore[union-attr]
 
 
 def _as_bytes(text: str | bytes) -> bytes:
@@ -208,7 +216,7 @@ def _as_bytes(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode()
 
 
-def _matches(input: Array, pattern: bytes) -> Array:
-    compiled = pattern_of(pattern)
+def _matches(input: Array, pattern: bytes, **how: bool) -> Array:
+    compiled = pattern_of(pattern, **how)
     found = [compiled.matches(item) for item in timed(input.ravel().tolist())]
     return np.asarray(np.array(found, dtype=np.bool_).reshape(input.shape))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable, change
@@ -158,6 +159,17 @@ def _shrunk(point: Array, rate: Array, l1: Array, l2: Array) -> Array:
     return np.asarray(point / (1 + rate * l2))
 
 
+def check_strengths(lr: Array, *strengths: Array, power: Any = 0, may_rest: bool = False) -> None:
+    """Raises RunError for what TensorFlow refuses, NaN too: a rate or a strength below 0, a power above it."""
+    if not (lr >= 0 if may_rest else lr > 0):
+        raise RunError(f"lr must be {'0 or more' if may_rest else 'above 0'}, not {lr}")
+    for strength in strengths:
+        if not strength >= 0:
+            raise RunError(f"a strength of regularization must be 0 or more, not {strength}")
+    if not power <= 0:
+        raise RunError(f"lr_power must be 0 or less, not {power}")
+
+
 def proximal_gradient_descent(var: Variable, alpha: Array, l1: Array, l2: Array, delta: Array) -> None:
     """A step of gradient descent, then the proximal one (Duchi and Singer, 2009)"""
     change(var, lambda now: _shrunk(now - alpha * delta, alpha, l1, l2))
@@ -165,6 +177,7 @@ def proximal_gradient_descent(var: Variable, alpha: Array, l1: Array, l2: Array,
 
 def proximal_adagrad(var: Variable, accum: Variable, lr: Array, l1: Array, l2: Array, grad: Array) -> None:
     """A step of Adagrad, then the proximal one with the same rate"""
+    check_strengths(lr, l1, l2)
     change(accum, lambda now: now + grad * grad)
     rate = lr / np.sqrt(accum.read())
     change(var, lambda now: _shrunk(now - rate * grad, rate, l1, l2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -121,29 +122,18 @@ def centered_rms_prop(
     change(var, lambda now: now - mom.read())
 
 
-def ftrl(
-    var: Variable, accum: Variable, linear: Variable, grad: Array, lr: Array, l1: Array, l2: Array, lr_power: Array,
-    *, multiply_linear_by_lr: bool = False,
-) -> None:  # fmt: skip
-    """The dense step, but a linear term that is NaN makes the variable NaN"""
-    optimizers.ftrl(var, accum, linear, grad, lr, l1, l2, lr_power, multiply_linear_by_lr=multiply_linear_by_lr)
-    _keep_nan(var, linear)
+def sparse_ftrl(step: Step) -> Step:
+    """The dense step, but a linear term that is NaN makes the variable NaN, and what TensorFlow checks here alone."""
 
+    @wraps(step)
+    def run(var: Variable, accum: Variable, linear: Variable, *others: Array, **options: Any) -> None:
+        _, lr, *strengths, power = others
+        optimizers.check_strengths(lr, *strengths, power=power, may_rest=bool(options.get("multiply_linear_by_lr")))
+        step(var, accum, linear, *others, **options)
+        total = linear.read()
+        change(var, lambda now: np.where(np.isnan(total), total, now))
 
-def ftrl_v2(
-    var: Variable, accum: Variable, linear: Variable, grad: Array, lr: Array, l1: Array, l2: Array,
-    l2_shrinkage: Array, lr_power: Array, *, multiply_linear_by_lr: bool = False,
-) -> None:  # fmt: skip
-    """Likewise"""
-    optimizers.ftrl_v2(
-        var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power, multiply_linear_by_lr=multiply_linear_by_lr
-    )
-    _keep_nan(var, linear)
-
-
-def _keep_nan(var: Variable, linear: Variable) -> None:
-    total = linear.read()
-    change(var, lambda now: np.where(np.isnan(total), total, now))
+    return run
 
 
 STEPS: dict[str, tuple[Step, str]] = {
@@ -156,8 +146,8 @@ STEPS: dict[str, tuple[Step, str]] = {
     "Momentum": (optimizers.momentum, "var accum lr grad momentum"),
     "Adagrad": (optimizers.adagrad, "var accum lr grad"),
     "AdagradV2": (optimizers.adagrad_v2, "var accum lr epsilon grad"),
-    "Ftrl": (ftrl, "var accum linear grad lr l1 l2 lr_power"),
-    "FtrlV2": (ftrl_v2, "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
+    "Ftrl": (sparse_ftrl(optimizers.ftrl), "var accum linear grad lr l1 l2 lr_power"),
+    "FtrlV2": (sparse_ftrl(optimizers.ftrl_v2), "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
     "KerasMomentum": (optimizers.keras_momentum, "var accum lr grad momentum"),
 }
 """By optimizer: the dense step, and its arguments in order. The sparse op has indices behind ``grad``."""

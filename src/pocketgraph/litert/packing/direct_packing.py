@@ -226,8 +226,7 @@ def _parts(each: _PackedOperation, order: PackingOrder) -> list[_Part]:
 
 def _matrix(each: _PackedOperation, order: PackingOrder) -> tuple[Array, Array | None]:
     """An operation's weights, a column for each output channel, and what the columns are multiplied by."""
-    constant = _weights(each).constant
-    assert constant is not None
+    constant = _weights(each).content
     if not each.kind.is_depthwise:
         return constant.by_column()
     matrix = constant.numpy().reshape(-1, each.kind.columns)

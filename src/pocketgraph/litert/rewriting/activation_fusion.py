@@ -69,13 +69,13 @@ def _leaky(operation: Operation, view: ValueUses) -> bool:
     """max(x, alpha * x) for an alpha from 0 to 1 is a leaky rectifier."""
     if operation.code != "MAXIMUM":
         return False
-    left, right = operation.inputs
+    left, right = operation.operands
     for value, other in ((left, right), (right, left)):
         product = view.only_source(other)
-        if product is None or product.code != "MUL" or value is None or product.options.get("activation"):
+        if product is None or product.code != "MUL" or product.options.get("activation"):
             continue
-        factors = [factor for factor in product.inputs if factor is not value]
-        if len(factors) != 1 or factors[0] is None or factors[0].constant is None or factors[0].size != 1:
+        factors = [factor for factor in product.operands if factor is not value]
+        if len(factors) != 1 or factors[0].constant is None or factors[0].size != 1:
             continue
         alpha = float(factors[0].constant.numpy().reshape(()))
         if 0 < alpha < 1 and value.dtype is FLOAT and product.outputs[0].shape == value.shape:

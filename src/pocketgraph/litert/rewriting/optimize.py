@@ -114,6 +114,7 @@ def merge_reshapes(program: Program) -> None:
             continue
         source = operation.inputs[0]
         while source is not None and source in producers and producers[source].code == "RESHAPE":
+            operation.nodes = (*producers[source].nodes, *operation.nodes)
             source = producers[source].inputs[0]
         operation.inputs[0] = source
         if source is not None and source.shape == operation.outputs[0].shape:

@@ -84,8 +84,7 @@ def _with_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def _blocks(operation: Operation, axis: int) -> list[Value | None]:
     """The block sizes and the borders of pictures whose ``axis`` is the one of size 1."""
     made: list[Value | None] = []
-    for value, idle in zip(operation.inputs[1:3], (1, (0, 0)), strict=True):
-        assert value is not None
+    for value, idle in zip(operation.operands[1:3], (1, (0, 0)), strict=True):
         numbers = [*value.content.numpy().tolist()]
         numbers.insert(axis - 1, idle)
         constant = Constant.of(np.array(numbers, np.int32))
@@ -157,8 +156,8 @@ def absorb_padding(program: Program, *, any_size: bool = False) -> None:
         padding = view.only_source(operation.inputs[0])
         if padding is None or padding.code != "PAD" or operation.inputs[1] is None:
             continue
-        source, rows = padding.inputs
-        if source is None or rows is None or rows.constant is None:
+        source, rows = padding.operands
+        if rows.constant is None:
             continue
         if any_size and (operation.options["stride_h"], operation.options["stride_w"]) != (1, 1):
             continue

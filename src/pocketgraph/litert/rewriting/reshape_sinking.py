@@ -55,7 +55,7 @@ def reshape_later(program: Program) -> None:
             view.uses[active] = 1
             view.producers[active] = operations[-1]
             inner = active
-        later = reshaped(inner, result, operation.nodes, sizes="sizes")
+        later = reshaped(inner, result, (*reshape.nodes, *operation.nodes), sizes="sizes")
         operations.append(later)
         view.producers[result] = later
     program.operations = operations

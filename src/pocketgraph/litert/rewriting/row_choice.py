@@ -19,9 +19,9 @@ def choose_whole_rows(program: Program) -> None:
     for operation in program.operations:
         if operation.code != "SELECT_V2":
             continue
-        condition, yes, no = operation.inputs
+        condition, yes, no = operation.operands
         shape = operation.outputs[0].shape
-        if condition is None or yes is None or no is None or len(shape) < 2 or not yes.shape == no.shape == shape:
+        if len(shape) < 2 or not yes.shape == no.shape == shape:
             continue
         truths = _truths_of_rows(condition, shape[0], producers)
         if truths is not None:
@@ -35,10 +35,10 @@ def _truths_of_rows(condition: Value, rows: int, producers: dict[Value, Operatio
     if len(value.shape) < 2 or value.shape[0] != rows:
         return None
     made = producers.get(value)
-    if made is not None and made.code == "TILE" and made.inputs[0] is not None:
-        value = made.inputs[0]  # of one element a row and as many rows: only rows are repeated along
+    if made is not None and made.code == "TILE":
+        value = made.operands[0]  # of one element a row and as many rows: only rows are repeated along
         made = producers.get(value)
     if value.shape[0] != rows or value.size != rows or made is None or made.code != "RESHAPE":
         return None
-    vector = made.inputs[0]
-    return vector if vector is not None and vector.shape == (rows,) and vector.constant is None else None
+    vector = made.operands[0]
+    return vector if vector.shape == (rows,) and vector.constant is None else None

@@ -53,15 +53,15 @@ def recognise_leaky_rectifiers(program: Program) -> None:
 
 def _slope(operation: Operation, producers: dict[Value, Operation]) -> tuple[Value, Array] | None:
     """The value that a sum or difference rectifies, and its slopes below zero: float64, a scalar or over channels."""
-    left, right = operation.inputs
+    left, right = operation.operands
     pairs = [(left, right)] if operation.code == "SUB" else [(left, right), (right, left)]
     for above, below in pairs:
-        rectifier = producers.get(above) if above is not None else None
-        if rectifier is None or rectifier.code != "RELU" or below is None:
+        rectifier = producers.get(above)
+        if rectifier is None or rectifier.code != "RELU":
             continue
-        value = rectifier.inputs[0]
+        value = rectifier.operands[0]
         found = _negative_part(below, producers, MOST_DEPTH)
-        if value is None or found is None or found[0] is not value or value.dtype is not FLOAT:
+        if found is None or found[0] is not value or value.dtype is not FLOAT:
             continue
         if value.shape != operation.outputs[0].shape:
             continue
@@ -73,21 +73,21 @@ def _slope(operation: Operation, producers: dict[Value, Operation]) -> tuple[Val
 
 def _chosen_slope(operation: Operation, producers: dict[Value, Operation]) -> tuple[Value, Array] | None:
     """The same for a choice between a value and a multiple of it, by its sign."""
-    condition, yes, no = operation.inputs
-    test = producers.get(condition) if condition is not None else None
+    condition, yes, no = operation.operands
+    test = producers.get(condition)
     if test is None or test.code not in ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"):
         return None
-    value, bound = test.inputs
-    if bound is None or bound.constant is None or bound.size != 1 or bound.constant.numpy().item() != 0:
+    value, bound = test.operands
+    if bound.constant is None or bound.size != 1 or bound.constant.numpy().item() != 0:
         return None
     same, multiple = (yes, no) if test.code.startswith("GREATER") else (no, yes)
-    product = producers.get(multiple) if multiple is not None else None
-    if value is None or same is not value or product is None or product.code != "MUL":
+    product = producers.get(multiple)
+    if same is not value or product is None or product.code != "MUL":
         return None
     if product.options.get("activation") or value.dtype is not FLOAT or value.shape != operation.outputs[0].shape:
         return None
-    factors = [factor for factor in product.inputs if factor is not value]
-    if len(factors) != 1 or factors[0] is None or factors[0].constant is None or not value.shape:
+    factors = [factor for factor in product.operands if factor is not value]
+    if len(factors) != 1 or factors[0].constant is None or not value.shape:
         return None
     if factors[0].size != 1 and not factors[0].size == factors[0].shape[-1] == value.shape[-1]:
         return None
@@ -100,12 +100,10 @@ def _negative_part(value: Value, producers: dict[Value, Operation], depth: int) 
     operation = producers.get(value)
     if operation is None or depth == 0 or operation.options.get("activation"):
         return None
-    first = operation.inputs[0]
-    if first is None:
-        return None
+    first = operation.operands[0]
     if operation.code == "MUL":
-        for inner, factor in (operation.inputs, operation.inputs[::-1]):
-            if inner is None or factor is None or factor.constant is None or inner.shape != value.shape:
+        for inner, factor in (operation.operands, operation.operands[::-1]):
+            if factor.constant is None or inner.shape != value.shape:
                 continue
             if factor.size != 1 and factor.size != factor.shape[-1]:
                 continue
@@ -118,19 +116,16 @@ def _negative_part(value: Value, producers: dict[Value, Operation], depth: int) 
         return (found[0], -found[1]) if found is not None else None
     if operation.code == "RELU":  # relu(-x) is -min(x, 0)
         negated = producers.get(first)
-        source = negated.inputs[0] if negated is not None and negated.code == "NEG" else None
-        return (source, np.array([-1.0])) if source is not None else None
-    if operation.code == "SUB" and operation.inputs[1] is not None:  # x - |x| is 2 min(x, 0)
-        absolute = producers.get(operation.inputs[1])
+        return (negated.operands[0], np.array([-1.0])) if negated is not None and negated.code == "NEG" else None
+    if operation.code == "SUB":  # x - |x| is 2 min(x, 0)
+        absolute = producers.get(operation.operands[1])
         is_twice = absolute is not None and absolute.code == "ABS" and absolute.inputs[0] is first
         return (first, np.array([2.0])) if is_twice else None
-    if operation.code == "MINIMUM" and operation.inputs[1] is not None:
-        for inner_value, bound in (operation.inputs, operation.inputs[::-1]):
-            is_bound = bound is not None and bound.constant is not None and bound.size == 1
-            if is_bound and inner_value is not None and inner_value.shape == value.shape:
-                assert bound is not None
-                if float(bound.content.numpy().reshape(())) == 0:
-                    return inner_value, np.array([1.0])
+    if operation.code == "MINIMUM":
+        for inner_value, bound in (operation.operands, operation.operands[::-1]):
+            is_bound = bound.constant is not None and bound.size == 1 and inner_value.shape == value.shape
+            if is_bound and float(bound.content.numpy().reshape(())) == 0:
+                return inner_value, np.array([1.0])
     return None
 
 
@@ -170,8 +165,8 @@ def choose_among_logits(program: Program) -> None:
     for operation in program.operations:
         if operation.code != "ARG_MAX":
             continue
-        shares, axis = operation.inputs
-        if shares is None or axis is None or axis.constant is None:
+        shares, axis = operation.operands
+        if axis.constant is None:
             continue
         reader, softmax = operation, view.only_source(shares)
         if softmax is not None and softmax.code == "RESHAPE" and softmax.inputs[0] is not None:
@@ -189,8 +184,8 @@ def reshape_instead_of_transposing(program: Program) -> None:
     for operation in program.operations:
         if operation.code != "TRANSPOSE":
             continue
-        source, order = operation.inputs
-        if source is None or order is None or order.constant is None:
+        source, order = operation.operands
+        if order.constant is None:
             continue
         moved = [int(axis) for axis in order.constant.numpy() if source.shape[int(axis)] != 1]
         if moved == sorted(moved):

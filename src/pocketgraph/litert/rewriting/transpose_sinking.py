@@ -84,8 +84,8 @@ class _Sinking:
         self.done.append(Operation("TRANSPOSE", [source, operand], [value]))
 
     def transpose(self, operation: Operation) -> bool:
-        value, permutation = operation.inputs
-        if value is None or permutation is None or permutation.constant is None:
+        value, permutation = operation.operands
+        if permutation.constant is None:
             return False
         order: Order = tuple(int(axis) for axis in permutation.constant.numpy())
         source = value
@@ -128,8 +128,8 @@ class _Sinking:
         return True
 
     def reduction(self, operation: Operation, order: Order) -> bool:
-        value, named = operation.inputs
-        if value is None or named is None or named.constant is None:
+        value, named = operation.operands
+        if named.constant is None:
             return False
         axes = [int(axis) for axis in named.constant.numpy().reshape(-1)]
         moved = Constant.of(np.array(sorted(order[axis] for axis in axes), np.int32))

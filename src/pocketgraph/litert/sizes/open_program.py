@@ -33,7 +33,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
 from pocketgraph.litert.sizes.size_guards import Guarded, Rows
 from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import SLICES, cut, known_counts, taken_by
-from pocketgraph.litert.sizes.unit_axes import unit_axes, with_unit_axes
+from pocketgraph.litert.sizes.unit_axes import elements_with_units, unit_axes, with_unit_axes
 
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
@@ -357,13 +357,10 @@ class _Opening:
             self._sizes.axes[vector] = axes
             self._note(made[-1], self._sizes.result(made[-1]))
             return made
-        operands = [
-            each for name in operation.nodes[-1:] for each in self._origins.size_operands.get(name, {}).values()
-        ]
-        if len(operands) != 1 or len(operands[0].numbers) != len(target):
-            raise NotCertain
-        elements = operands[0].elements
-        if any(number not in (-1, own) for number, own in zip(operands[0].numbers, target, strict=True)):
+        last = next((name for name in reversed(operation.nodes) if name in self._origins.size_operands), "")
+        operands = [*self._origins.size_operands.get(last, {}).values()]
+        elements = elements_with_units(operands[0], target) if len(operands) == 1 else None
+        if elements is None:
             raise NotCertain
         sizes = tuple(each if isinstance(each, int) and each != -1 else None for each in elements)
         options = {key: value for key, value in operation.options.items() if key != "new_shape"}

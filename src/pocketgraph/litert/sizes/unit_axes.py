@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.sizes.size_operands import MASKS, constant
+from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeOperand, constant
 
 Axes: TypeAlias = "tuple[int | None, ...]"
 """Of each axis of a result, that of what it was made of; None for one of size 1 that was put in."""
@@ -22,6 +22,22 @@ def unit_axes(source: tuple[int, ...], target: tuple[int, ...]) -> Axes | None:
     if [source[axis] for axis in waiting] != [size for size in target if size != 1]:
         return None
     return tuple([None if size == 1 else waiting.pop(0) for size in target])
+
+
+def elements_with_units(operand: SizeOperand, target: tuple[int, ...]) -> list[Element] | None:
+    """What an operand says, with the axes of size 1 that ``target`` has; None where that has other axes."""
+    waiting = list(zip(operand.numbers, operand.elements, strict=True))
+    found: list[Element] = []
+    for size in target:
+        while waiting and waiting[0][1] == 1 != size:
+            waiting.pop(0)
+        if waiting and waiting[0][0] in (-1, size):
+            found.append(waiting.pop(0)[1])
+        elif size == 1:
+            found.append(1)
+        else:
+            return None
+    return None if any(element != 1 for _, element in waiting) else found
 
 
 def with_unit_axes(reshape: Operation, axes: Axes) -> tuple[Value, list[Operation]]:

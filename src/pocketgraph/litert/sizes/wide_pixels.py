@@ -96,7 +96,5 @@ def _widened(convolution: Operation, pixels: int) -> list[Operation]:
 
 
 def _rows(borders: list[tuple[int, int]]) -> Value:
-    flat = constant([size for border in borders for size in border])
-    content = flat.constant
-    assert content is not None
+    content = constant([size for border in borders for size in border]).content
     return Value("", INT32, (len(borders), 2), type(content).of(content.numpy().reshape(-1, 2)))

@@ -96,7 +96,7 @@ def file_pieces(contents: Contents, *, passing: bool = False, ahead: bool = True
     yield from _written(head, list(zip(blobs, layout.constants, strict=True)), outside, passing, ahead)
 
 
-class HollowFile:
+class WeightlessFile:
     """A file of one program at whose end there is room for some constants, in which nothing is written.
 
     Args:
@@ -220,7 +220,13 @@ class _FileLayout:
                 codes.setdefault(_code(operation, version), len(codes))
         index = [{value: number for number, value in enumerate(values)} for values in self.values]
         subgraphs = [
-            self._subgraph(program, name, values, places, codes)
+            (
+                (0, "[table]", [self._tensor(value) for value in values]),
+                (1, "[i32]", [places[value] for value in program.inputs]),
+                (2, "[i32]", [places[value] for value in program.outputs]),
+                (3, "[table]", [self._operator(operation, codes, places) for operation in program.operations]),
+                (4, "string", name),
+            )
             for program, name, values, places in zip(
                 self.contents.programs, self.contents.names, self.values, index, strict=True
             )
@@ -238,22 +244,6 @@ class _FileLayout:
             signatures = [_signature(item, index[at], at) for at, item in enumerate(self.contents.signatures)]
             model.append((7, "[table]", signatures))
         return model
-
-    def _subgraph(
-        self,
-        program: Program,
-        name: str,
-        values: list[Value],
-        index: dict[Value, int],
-        codes: dict[tuple[str, int], int],
-    ) -> flatbuffer.Table:
-        return (
-            (0, "[table]", [self._tensor(value) for value in values]),
-            (1, "[i32]", [index[value] for value in program.inputs]),
-            (2, "[i32]", [index[value] for value in program.outputs]),
-            (3, "[table]", [self._operator(operation, codes, index) for operation in program.operations]),
-            (4, "string", name),
-        )
 
     def _tensor(self, value: Value) -> flatbuffer.Table:
         fields: list[flatbuffer.Entry] = [

@@ -98,8 +98,7 @@ def affine_before_reshapes(program: Program) -> None:
         if found is None:
             continue
         before, operand = found
-        source = before.inputs[0]
-        assert source is not None
+        source = before.operands[0]
         activation = operation.options.get("activation", "")
         moved, result = source, operation.outputs[0]
         at = done.index(before)
@@ -158,8 +157,7 @@ def _by_channel(constant: Value, shape: tuple[int, ...], before: tuple[int, ...]
     """A constant beside a tensor of ``shape`` as one for each channel of it in the shape ``before``; None where not."""
     if constant.size == 1 or math.prod(shape) > MOST_SPREAD or not before:
         return constant if constant.size == 1 else None
-    assert constant.constant is not None
-    numbers: Array = constant.constant.numpy()
+    numbers: Array = constant.content.numpy()
     if numbers.ndim > len(shape):
         return None
     rows = np.broadcast_to(numbers, shape).reshape(-1, before[-1])

@@ -49,8 +49,7 @@ def masked_borders(program: Program) -> Iterator[tuple[Value, Value]]:
     for operation in program.operations:
         if operation.code != "PADV2" or operation.outputs[0] in program.outputs:
             continue
-        source, _, filler = operation.inputs
-        assert source is not None
-        is_masked = filler is not None and filler.constant is not None and filler.constant.numpy().max() <= MASKED
+        source, _, filler = operation.operands
+        is_masked = filler.constant is not None and filler.constant.numpy().max() <= MASKED
         if is_masked and all(pool.code == "MAX_POOL_2D" for pool in readers.get(operation.outputs[0], ())):
             yield operation.outputs[0], source

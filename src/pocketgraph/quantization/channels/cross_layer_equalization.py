@@ -12,6 +12,7 @@ large that is, so that it stays as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,24 @@ from pocketgraph.quantization.program_pass import copied
 CLIPPED = 6.0  # where RELU6 ends
 TINY = 1e-30
 SQUARED_PEAK_TO_POWER = 16.0  # of a channel, about
+
+
+class Magnitudes(NamedTuple):
+    """Those of a convolution's weights.
+
+    Attributes:
+        largest: float64 [results, channels].
+        squares: the sums of their squares, float64 [results, channels].
+        places: how many weights there are for each result and channel.
+    """
+
+    largest: Array
+    squares: Array
+    places: int
+
+    def divided(self, factors: Array) -> Magnitudes:
+        """The weights by a factor a channel."""
+        return Magnitudes(self.largest / factors, self.squares / factors**2, self.places)
 
 
 def equalize_across_layers(
@@ -80,9 +99,7 @@ def _before(
             return None
         if first.code not in POOLS or first.options.get("activation"):
             break
-        source = first.inputs[0]
-        assert source is not None
-        value = source
+        value = first.operands[0]
     if first.code not in CONVOLUTIONS or not operator_rules.can_quantize(first):
         return None
     is_grouped = second.code == "CONV_2D" and operator_rules.weights(second).shape[3] != first.outputs[0].shape[3]
@@ -90,7 +107,7 @@ def _before(
     return first if homogeneous and not is_grouped else None
 
 
-def _factors(first: Operation, magnitudes: Array | None, strength: Array) -> Array:
+def _factors(first: Operation, magnitudes: Magnitudes | None, strength: Array) -> Array:
     """How much stronger to make each channel, of which the largest magnitudes are given, float64 [channels].
 
     ``magnitudes`` are those of the weights that read the channels; None where these are a depthwise layer's.
@@ -99,7 +116,7 @@ def _factors(first: Operation, magnitudes: Array | None, strength: Array) -> Arr
     is_clipped = first.options.get("activation") == "RELU6"
     reach = np.ones_like(strength)
     if magnitudes is not None:
-        reach = (magnitudes / np.maximum(magnitudes.max(axis=(1, 2), keepdims=True), TINY)).max(axis=(0, 1))
+        reach = (magnitudes.largest / np.maximum(magnitudes.largest.max(axis=1, keepdims=True), TINY)).max(axis=0)
         alive &= reach > 0
         reach = np.sqrt(reach * strength)
     if not alive.any():
@@ -121,7 +138,7 @@ def _alive(strength: Array) -> Array:
     return result
 
 
-def _gain(magnitudes: Array | None, strength: Array, factors: Array) -> float:
+def _gain(magnitudes: Magnitudes | None, strength: Array, factors: Array) -> float:
     """By how many decibels these factors lower the noise of eight bits, beside the signal, in half of the results.
 
     Dead channels in front of a depthwise layer are none of these: many would let a single weak one decide.
@@ -130,24 +147,26 @@ def _gain(magnitudes: Array | None, strength: Array, factors: Array) -> float:
         alive = _alive(strength)
         noise = [np.median(reach.max() / reach[alive]) ** 2 for reach in (strength, strength * factors)]
     else:
-        signal = np.maximum((magnitudes**2 * strength**2).sum(axis=(1, 2)), TINY)
-        even = _noise(magnitudes / factors, strength * factors)
+        signal = np.maximum(magnitudes.squares @ strength**2, TINY)
+        even = _noise(magnitudes.divided(factors), strength * factors)
         noise = [np.median(each / signal) for each in (_noise(magnitudes, strength), even)]
     return float(10 * np.log10(max(noise[0], TINY) / max(noise[1], TINY)))
 
 
-def _noise(magnitudes: Array, strength: Array) -> Array:
+def _noise(magnitudes: Magnitudes, strength: Array) -> Array:
     """The power of rounding's noise in each result of a layer, up to a factor: of its operand and of its weights."""
-    of_operand = (strength.max() / 255) ** 2 * (magnitudes**2).sum(axis=(1, 2))
-    steps = magnitudes.max(axis=(1, 2)) / 127
-    result: Array = of_operand + steps**2 * magnitudes.shape[1] * (strength**2).sum() / SQUARED_PEAK_TO_POWER
+    of_operand = (strength.max() / 255) ** 2 * magnitudes.squares.sum(axis=1)
+    steps = magnitudes.largest.max(axis=1) / 127
+    result: Array = of_operand + steps**2 * magnitudes.places * (strength**2).sum() / SQUARED_PEAK_TO_POWER
     return result
 
 
-def _magnitudes(operation: Operation) -> Array:
-    """Those of a convolution's weights, float64 [results, places, channels]."""
-    values, _ = float_weights(operation)
-    return np.abs(values, out=values).reshape(len(values), -1, values.shape[-1])
+def _magnitudes(operation: Operation) -> Magnitudes:
+    """Those of a convolution's weights."""
+    values = operator_rules.weights(operation).content.numpy()
+    values = values.reshape(len(values), -1, values.shape[-1])
+    largest = np.maximum(values.max(axis=1), -values.min(axis=1)).astype(np.float64)
+    return Magnitudes(largest, np.square(values, dtype=np.float64).sum(axis=1), values.shape[1])
 
 
 def scale_results(operation: Operation, factors: Array) -> None:

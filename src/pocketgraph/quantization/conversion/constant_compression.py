@@ -43,8 +43,7 @@ def with_compressed_constants(
     operations: list[Operation] = []
     for operation in program.operations:
         if is_table(operation) and operation.outputs[0].dtype is FLOAT:
-            table = operation.inputs[0]
-            assert table is not None
+            table = operation.operands[0]
             coded = stored.setdefault(table, _coded(table, math.inf))
             if coded is not None:
                 operations += gather_quantized(operation, coded)
@@ -72,7 +71,8 @@ def with_compressed_constants(
     found = [value for value, coded in stored.items() if coded is not None]
     if not found:
         return converted, []
-    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({_numbers(found):,} numbers)"
+    numbers = sum(value.size for value in found)
+    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({numbers:,} numbers)"
     return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
 
 
@@ -86,28 +86,20 @@ def gather_quantized(operation: Operation, coded: Value) -> list[Operation]:
 
 def quantized_table(table: Value) -> Value:
     """A float constant in int8 codes of one scale."""
-    assert table.constant is not None
-    numbers = table.constant.numpy()
+    numbers = table.content.numpy()
     quantization = Range(float(numbers.min()), float(numbers.max())).quantization()
     return Value(f"{table.name}/int8", INT8, table.shape, Constant.of(quantized(numbers, quantization)), quantization)
 
 
 def _coded(value: Value, loudest: float) -> Value | None:
     """The constant in codes; None where it holds other than finite numbers, or the codes would be too far off."""
-    assert value.constant is not None
-    numbers = value.constant.numpy().astype(np.float64)
+    numbers = value.content.numpy().astype(np.float64)
     if not np.isfinite(numbers).all():
         return None
     result = quantized_table(value)
-    assert result.constant is not None
-    assert result.quantization is not None
-    ((scale,), (zero,)) = result.quantization.scales, result.quantization.zero_points
-    off = (result.constant.numpy().astype(np.float64) - zero) * scale - numbers
+    ((scale,), (zero,)) = result.coding.scales, result.coding.zero_points
+    off = (result.content.numpy().astype(np.float64) - zero) * scale - numbers
     return result if float((off**2).sum()) <= loudest * float((numbers**2).sum()) else None
-
-
-def _numbers(values: Collection[Value]) -> int:
-    return sum(value.size for value in values)
 
 
 def apply(state: QuantizationState) -> bool:

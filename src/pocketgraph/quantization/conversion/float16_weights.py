@@ -56,8 +56,7 @@ def fits_float16(values: Array) -> bool:
 
 def expanded_float16(value: Value) -> Operation:
     """The operation that makes a float constant of its float16 form."""
-    source = value.constant
-    assert source is not None
+    source = value.content
     constant = Constant(lambda: source.numpy().astype(np.float16), source.shape, np.dtype(np.float16))
     stored = Value(value.name, HALF, value.shape, constant)
     return Operation("DEQUANTIZE", [stored], [Value(f"{value.name}/float", FLOAT, value.shape)])

@@ -51,6 +51,9 @@ ADDITIONS = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_SCALE_RATIO = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
 MOST_SCALE_RATIO_INT16 = 2.0**12  # of int16 codes; there it does so at 2^14
 MOST_SUM_RATIO = 256.0  # times that the step of a layer's sums may be its result's; XNNPACK refuses the file from there
+SMALLEST_BOUNDED_SCALE = 2.0**-28  # of results whose bounds at 1 and 6 LiteRT takes; their codes end far below 1
+BEYOND_ALL_CODES = {"RELU6": "RELU", "RELU_N1_TO_1": ""}
+"""Activations, and what is left of them, where no code is as large as their bound."""
 INT4 = DType.named("int4")
 STANDS_FOR_INFINITY = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
 
@@ -166,8 +169,7 @@ class _Int8Conversion:
         """The codes of a constant operand."""
         if OPERATOR_RULES[operation.code] is OperatorRule.SAME:
             return self.quantization(operation.outputs[0])
-        assert value.constant is not None
-        numbers = value.constant.numpy()
+        numbers = value.content.numpy()
         span = self.recipe.ranges.get(value) or Range(float(numbers.min()), float(numbers.max()))
         return span.quantization(self.recipe.bits)
 
@@ -284,10 +286,14 @@ class _Int8Conversion:
             if average is not None:
                 self.done += average
                 return
-        options = dict(operation.options)
+        options, code = dict(operation.options), operation.code
+        if self.quantization(operation.outputs[0]).scales[0] < SMALLEST_BOUNDED_SCALE:
+            code = {**BEYOND_ALL_CODES, "RELU_N1_TO_1": "QUANTIZE"}.get(code, code)
+            if options.get("activation") in BEYOND_ALL_CODES:
+                options["activation"] = BEYOND_ALL_CODES[options["activation"]]
         if self.recipe.bits == 16 and operation.code in ("ADD", "SUB"):
             options["power_of_two_scales"] = False  # what LiteRT asks for unless it is told otherwise
-        self.done.append(Operation(operation.code, operands, results, options, operation.nodes))
+        self.done.append(Operation(code, operands, results, options, operation.nodes))
         self.done += requantized
 
     def operand(self, operation: Operation, value: Value) -> Value:
@@ -317,8 +323,7 @@ class _Int8Conversion:
     def weighted_operands(self, operation: Operation) -> list[Value | None]:
         at_data, at_weights, at_bias = LINEAR[operation.code]
         source = self.codes(operator_rules.data(operation))
-        assert source.quantization is not None
-        data_scale = source.quantization.scales[0]
+        data_scale = source.coding.scales[0]
         wide = self.recipe.bits == 16  # with a bias of 64 bits
         chosen = self.recipe.weights.get(operation) or rounded(operation, data_scale * (ROOM_OF_64_BITS if wide else 1))
         count = len(chosen.scales)
@@ -353,8 +358,7 @@ def same_codes(program: Program) -> dict[Value, Value]:
 
 def bytes_of(value: Value) -> Value:
     """The same numbers as uint8 codes: those of int8, each 128 more."""
-    codes = value.quantization
-    assert codes is not None
+    codes = value.coding
     quantization = Quantization(codes.scales, tuple(zero + 128 for zero in codes.zero_points), codes.axis)
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 

@@ -169,8 +169,7 @@ class _GraphWriter:
                                                                          MAY_QUANTIZE: True})  # fmt: skip
 
     def conversion(self, operation: Operation) -> None:
-        source, result = operation.inputs[0], operation.outputs[0]
-        assert source is not None
+        source, result = operation.operands[0], operation.outputs[0]
         if source.constant is not None:  # weights that are expanded when the model is loaded
             return
         if result.quantization is None:
@@ -200,10 +199,8 @@ class _GraphWriter:
         value = operation.outputs[0]
         name = node_name(value.name)
         at_data, at_weights, at_bias = LINEAR[operation.code]
-        data, kernel = operation.inputs[at_data], operation.inputs[at_weights]
+        data, kernel = operation.operands[at_data], operation.operands[at_weights]
         bias = operation.inputs[at_bias] if len(operation.inputs) > at_bias else None
-        assert data is not None
-        assert kernel is not None
         result = self.product(operation, name, data, self.weights(name, operation, kernel))
         if bias is not None:
             result = self.add(f"{name}/sum", "BiasAdd", [result, self.offsets(name, bias)], {"T": FLOAT})
@@ -216,8 +213,7 @@ class _GraphWriter:
     def offsets(self, name: str, bias: Value) -> str:
         """The bias of a layer, in numbers."""
         if (bias, "") not in self.held:
-            assert bias.constant is not None
-            offset = bias.constant.numpy().astype(np.float64).reshape(-1)
+            offset = bias.content.numpy().astype(np.float64).reshape(-1)
             if bias.quantization is not None:
                 offset = offset * np.array(bias.quantization.scales)
             self.held[bias, ""] = self.constant(f"{name}/bias", offset.astype(np.float32))
@@ -281,8 +277,7 @@ class _GraphWriter:
         return self.held[key]
 
     def written_weights(self, name: str, operation: Operation, kernel: Value, coded: Value) -> str:
-        assert coded.constant is not None
-        values = _in_order(operation, coded.constant.numpy())
+        values = _in_order(operation, coded.content.numpy())
         if coded.dtype is HALF:
             stored = self.constant(f"{name}/weights", values)
             return self.add(f"{name}/weights/float", "Cast", [stored], {"SrcT": HALF, "DstT": FLOAT})

@@ -15,7 +15,8 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 
 VANISHING = 88.0  # below a row's largest score, from which float32 has an exponential of 0
-APART = 1000.0  # below 0 or the sample's largest score, from which a whole row is masked
+APART = 1000.0  # below 0 or the sample's largest score, from which a whole row may be masked
+FARTHER = 8  # times as far below 0 as the largest scores of other rows are from it, from which a row is masked
 EVEN_SHARE = 0.01  # of how far below 0 they are, within which the scores of such a row lie
 HALF_CODE = 1 / 512  # of a softmax's results in eight bits
 
@@ -47,8 +48,11 @@ def without_masks(scores: Array) -> Array:
     if not (math.isfinite(top) and scores.min() < max(top, 0) - VANISHING):
         return scores
     tops = scores.max(axis=-1, keepdims=True)
-    is_masked = (tops < -APART) & (tops - scores.min(axis=-1, keepdims=True) < -EVEN_SHARE * tops)
-    is_masked |= tops < tops.max(initial=-np.inf, where=~is_masked) - APART
+    levels, lows = tops.astype(np.float64), scores.min(axis=-1, keepdims=True)
+    is_masked = (levels < -APART) & (levels * (1 + EVEN_SHARE) < lows)
+    is_far = ~is_masked & (levels < levels.max(initial=-np.inf, where=~is_masked) - APART)
+    near = np.abs(levels).max(initial=0, where=~(is_masked | is_far))
+    is_masked |= is_far & (levels < -FARTHER * near)
     lowest = tops - np.float32(math.log(scores.shape[-1] / HALF_CODE))
     result: Array = np.where(is_masked, np.float32(0), np.where(scores < tops - VANISHING, lowest, scores))
     return result

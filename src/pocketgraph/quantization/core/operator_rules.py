@@ -113,16 +113,12 @@ def float_operands(operation: Operation) -> list[Value]:
 
 def data(operation: Operation) -> Value:
     """The operand of a WEIGHTED operator that is not its weights or bias."""
-    value = operation.inputs[LINEAR[operation.code][0]]
-    assert value is not None
-    return value
+    return operation.operands[LINEAR[operation.code][0]]
 
 
 def weights(operation: Operation) -> Value:
     """The weights of a WEIGHTED operator."""
-    value = operation.inputs[LINEAR[operation.code][1]]
-    assert value is not None
-    return value
+    return operation.operands[LINEAR[operation.code][1]]
 
 
 def bias(operation: Operation) -> Value | None:

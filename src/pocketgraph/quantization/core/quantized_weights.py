@@ -64,8 +64,7 @@ class QuantizedWeights:
 def float_weights(operation: Operation) -> tuple[Array, Array]:
     """The weights and the bias (zeros when there is none) of a weighted operator, float64."""
     kernel, offset = operator_rules.weights(operation), operator_rules.bias(operation)
-    assert kernel.constant is not None
-    values = kernel.constant.numpy().astype(np.float64)
+    values = kernel.content.numpy().astype(np.float64)
     channels = values.shape[WEIGHT_AXIS[operation.code]]
     if offset is None or offset.constant is None:
         return values, np.zeros(channels)
@@ -94,7 +93,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
         largest_code: of the weights.
     """
     across = tuple(other for other in range(values.ndim) if other != axis)
-    largest = np.abs(values).max(axis=across, initial=0)
+    largest = np.maximum(values.max(axis=across, initial=0), -values.min(axis=across, initial=0))
     least = np.maximum(np.abs(bias) / (data_scale * LARGEST_BIAS), np.finfo(np.float32).tiny * 2**20)
     scales: Array = np.maximum(largest / largest_code, least).astype(np.float32).astype(np.float64)
     return scales
@@ -102,8 +101,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
 
 def largest_scale(operation: Operation, data_scale: float) -> float:
     """The largest of a layer's ``channel_scales`` with eight bits, without a copy of the weights."""
-    kernel, offset = operator_rules.weights(operation).constant, operator_rules.bias(operation)
-    assert kernel is not None
+    kernel, offset = operator_rules.weights(operation).content, operator_rules.bias(operation)
     values = kernel.numpy()
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0))) / LARGEST_CODE
     if offset is None or offset.constant is None:
@@ -113,8 +111,11 @@ def largest_scale(operation: Operation, data_scale: float) -> float:
 
 def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
     """The layer's weights, each as the nearest code."""
-    values, bias = float_weights(operation)
-    axis = WEIGHT_AXIS[operation.code]
+    return rounded_values(*float_weights(operation), WEIGHT_AXIS[operation.code], data_scale, bits)
+
+
+def rounded_values(values: Array, bias: Array, axis: int, data_scale: float, bits: int = 8) -> QuantizedWeights:
+    """Float64 weights, each as the nearest code; ``axis`` goes along output channels."""
     scales = channel_scales(values, axis, bias, data_scale, largest_code(bits))
     return with_scales(values, scales, bias, axis, bits)
 
@@ -122,7 +123,8 @@ def rounded(operation: Operation, data_scale: float, bits: int = 8) -> Quantized
 def with_scales(values: Array, scales: Array, bias: Array, axis: int, bits: int = 8) -> QuantizedWeights:
     """Weights as the nearest codes of given scales."""
     across = [-1 if index == axis else 1 for index in range(values.ndim)]
-    coded = np.clip(np.rint(values / scales.reshape(across)), -largest_code(bits), largest_code(bits))
+    coded = values / scales.reshape(across)
+    np.clip(np.rint(coded, out=coded), -largest_code(bits), largest_code(bits), out=coded)
     return QuantizedWeights(coded.astype(np.int8), scales, bias, axis, bits)
 
 

@@ -111,9 +111,7 @@ def multiplications(operation: Operation) -> int:
         return result.size
     kernel = weights(operation)
     if operation.code == "TRANSPOSE_CONV":
-        source = operation.inputs[2]
-        assert source is not None
-        return source.size * kernel.size // kernel.shape[3]
+        return operation.operands[2].size * kernel.size // kernel.shape[3]
     if operation.code == "DEPTHWISE_CONV_2D":
         return result.size * kernel.shape[1] * kernel.shape[2]
     return result.size * (kernel.size // kernel.shape[0])

@@ -14,8 +14,10 @@ from pocketgraph.litert.program import Quantization
 LOWEST, HIGHEST = -128, 127  # int8
 LEVELS = HIGHEST - LOWEST
 HIGHEST_16 = 32767  # int16, whose codes are symmetric
-NARROWEST = 1e-6
-"""A range is never narrower: the codes of a constant tensor must still have a scale that float32 can divide by."""
+WITHOUT_WIDTH = 1e-6
+"""How wide the range of a tensor of zeros is."""
+SMALLEST_SCALE = 2.0**-63
+"""The product of two scales is a normal float32, as LiteRT computes it."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,14 @@ class Range:
         """
         low, high = min(self.low, 0.0), max(self.high, 0.0)
         if bits == 16:
-            return Quantization((float(np.float32(max(-low, high, NARROWEST) / HIGHEST_16)),), (0,))
-        width = max(high - low, NARROWEST)
-        scale = float(np.float32(width / LEVELS))
+            return Quantization((_scale(max(-low, high), HIGHEST_16),), (0,))
+        scale = _scale(high - low, LEVELS)
         zero = min(max(round(LOWEST - low / scale), LOWEST), HIGHEST)
         return Quantization((scale,), (zero,))
+
+
+def _scale(width: float, steps: int) -> float:
+    return float(np.float32(max((width or WITHOUT_WIDTH) / steps, SMALLEST_SCALE)))
 
 
 def quantized(values: Array, quantization: Quantization, bits: int = 8) -> Array:

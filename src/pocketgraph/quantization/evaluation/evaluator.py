@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels, two_classes
@@ -89,19 +89,18 @@ def evaluate(
         FormatError: a file is damaged.
     """
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    how: dict[str, Any] = {
-        "labels": labels, "skip": skip, "outputs": outputs, "inputs": inputs, "feeds": feeds, "signature": signature,
-        "shapes": shapes, "threads": threads,
-    }  # fmt: skip
+    options = EvaluationOptions(
+        reading, labels, limit, skip, outputs, inputs, feeds, signature, shapes, threads, progress or silent
+    )
     given = _listed(models)
-    found = evaluate_with_reading(given, samples, reading, limit=limit, progress=progress, **how)
+    found = evaluate_with(options, given, samples)
     first = found[0].accuracy
     if found.has_unsaid_scaling and first is not None and first.top1 < DOUBTFUL:
+        fewer = replace(options, limit=min(limit or MOST_TRIED, MOST_TRIED), progress=silent)
 
         def judged(mean: float, std: float) -> ClassAccuracy | None:
             scaled = replace(reading, input_mean=mean, input_std=std, notify=unheard)
-            tried = min(limit or MOST_TRIED, MOST_TRIED)
-            return evaluate_with_reading(given[:1], samples, scaled, limit=tried, **how)[0].accuracy
+            return evaluate_with(replace(fewer, reading=scaled), given[:1], samples)[0].accuracy
 
         better = better_scaling(judged)
         if better is not None:
@@ -109,32 +108,66 @@ def evaluate(
     return found
 
 
-def evaluate_with_reading(
-    models: Evaluated | Sequence[Evaluated],
-    samples: SampleSource,
-    reading: SampleReading,
-    *,
-    labels: str | os.PathLike[str] | Sequence[str] | None = None,
-    limit: int | None = None,
-    skip: int = 0,
-    outputs: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    feeds: Mapping[str, Any] | None = None,
-    signature: str | None = None,
-    shapes: Sizes | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
-    is_labelled: bool = True,
-) -> Evaluation:
-    """``evaluate`` without a look at other scalings of pictures than that of ``reading``, or the usual one.
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """The arguments of ``evaluate`` but for models and samples.
 
-    Where ``is_labelled`` is false, the output that comes first is another than the data's classes or numbers are of.
+    Attributes:
+        reading: how the samples are read.
+        is_labelled: False where the output that comes first is another than the data's classes or numbers are of.
+        labels, limit, skip, outputs, inputs, feeds, signature, shapes, threads, progress: as there.
     """
+
+    reading: SampleReading
+    labels: str | os.PathLike[str] | Sequence[str] | None = None
+    limit: int | None = None
+    skip: int = 0
+    outputs: Sequence[str] | None = None
+    inputs: Sequence[str] | None = None
+    feeds: Mapping[str, Any] | None = None
+    signature: str | None = None
+    shapes: Sizes | None = None
+    threads: int = 1
+    progress: Progress = silent
+    is_labelled: bool = True
+
+
+def evaluate_with(
+    options: EvaluationOptions, models: Evaluated | Sequence[Evaluated], samples: SampleSource
+) -> Evaluation:
+    """``evaluate`` without a look at other scalings of pictures than that of the options' reading, or the usual one."""
     given = _listed(models)
     if not given:
         raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
     check_is_there(samples)
+    labels, reading, outputs = options.labels, options.reading, options.outputs
     known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    opened = _opened(options, given, samples)
+    graphs = [model for model in opened if isinstance(model, GraphModel)]
+    judged = with_texts(opened)
+    _check_said(options, graphs)
+    data, taken = _read(options, given, opened, judged, samples)
+    if options.is_labelled and not outputs:
+        judge_by_labelled(opened, judged[0], data, known, reading.notify)
+    if known is None and options.is_labelled:
+        known = _own_names(given[0], opened[0], data, options.signature, reading.notify)
+    pair = two_classes(data.classes, known) if options.is_labelled else None  # of all: a few may be of one class
+    data = data if options.is_labelled else replace(data, targets=None, classes=[])
+    data = data.after(options.skip) if options.skip else data
+    data = data.take(options.limit) if options.limit else data
+    reading.mention(data)
+    found = judge_models(judged, data, known, options.progress, pair)
+    found.notes += dict.fromkeys(
+        filter(None, (random_note(model.graph, model.outputs, model.values) for model in graphs))
+    )
+    is_float = taken[0].dtype.kind == "f"
+    found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
+    return found
+
+
+def _opened(options: EvaluationOptions, given: Sequence[Evaluated], samples: SampleSource) -> list[RunnableModel]:
+    """The models, ready to run; LiteRT files give what the first graph gives first."""
+    reading, outputs, threads = options.reading, options.outputs, options.threads
     litert = {
         at: LiteRTModel(model, threads, outputs)
         for at, model in enumerate(given)
@@ -144,55 +177,54 @@ def evaluate_with_reading(
     opened = [
         litert.get(at) or
         open_model(
-            model, outputs=outputs, inputs=inputs, values=feeds, threads=threads,
+            model, outputs=outputs, inputs=options.inputs, values=options.feeds, threads=threads,
             sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, sizes),
-            signature=signature if isinstance(model, str | os.PathLike) and os.path.isdir(model) else None,
-            notify=reading.notify, shapes=shapes,
+            signature=options.signature if isinstance(model, str | os.PathLike) and os.path.isdir(model) else None,
+            notify=reading.notify, shapes=options.shapes,
         )
         for at, model in enumerate(given)
     ]  # fmt: skip
-    graphs = [model for model in opened if isinstance(model, GraphModel)]
-    if graphs and not outputs and len(graphs[0].outputs) > 1:
+    first = next((model for model in opened if isinstance(model, GraphModel)), None)
+    if first is not None and not outputs and len(first.outputs) > 1:
         for model in litert.values():
-            model.give_first(graphs[0].outputs)
-    judged = with_texts(opened)
+            model.give_first(first.outputs)
+    return opened
+
+
+def _check_said(options: EvaluationOptions, graphs: Sequence[GraphModel]) -> None:
+    """Refuses feeds and sizes of no input of the graphs; tells how switches are set, and of ranges that collapsed."""
     whole = [model.graph for model in graphs]
-    check_feeds(feeds or {}, whole)
-    said = (name for name in filter(None, shapes or {}) if all(name in by_tensor(own, {name: ()}) for own in whole))
+    check_feeds(options.feeds or {}, whole)
+    shapes = options.shapes or {}
+    said = (name for name in filter(None, shapes) if all(name in by_tensor(own, {name: ()}) for own in whole))
     check_feeds(said, whole, option("input_shape", "shapes"))
     if shapes and not graphs:
         raise UsageError(f"{option('input_shape', 'shapes')} is for graphs; a .tflite file has sizes of its own")
     if graphs and graphs[0].switches:
-        reading.notify(switches_note(graphs[0].switches))
+        options.reading.notify(switches_note(graphs[0].switches))
     for note in dict.fromkeys(filter(None, map(collapsed_ranges_note, whole))):
-        reading.notify(note)
-    shown = graphs[0].graph if graphs and not are_arrays(samples) else None
-    audio = graphs[0].audio if graphs else None
+        options.reading.notify(note)
+
+
+def _read(
+    options: EvaluationOptions, given: Sequence[Evaluated], opened: Sequence[RunnableModel],
+    judged: Sequence[RunnableModel], samples: SampleSource,
+) -> tuple[Dataset, Sequence[ModelInput]]:  # fmt: skip
+    """The samples as these models take them, and what they take."""
+    reading, is_stored = options.reading, not are_arrays(samples)
+    graphs = [model for model in opened if isinstance(model, GraphModel)]
+    files = [(one, model.path) for one, model in zip(given, opened, strict=True) if isinstance(model, LiteRTModel)]
     is_unsaid = reading.preset is None and reading.input_mean is None and reading.input_std is None
-    if is_unsaid and not graphs and not are_arrays(samples):
-        reading = _as_file_says([model.path for at, model in litert.items() if isinstance(given[at], PATHS)], reading)
+    if is_unsaid and not graphs and is_stored:
+        reading = _as_file_says([path for one, path in files if isinstance(one, PATHS)], reading)
     taken = largest_inputs(judged)
-    if not are_arrays(samples) and not taken[0].rate:
-        files = [model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes)]
-        taken = _with_rate(taken, graphs, files)
+    if is_stored and not taken[0].rate:
+        taken = _with_rate(taken, graphs, [path for one, path in files if not isinstance(one, QuantizedBytes)])
+    shown = graphs[0].graph if graphs and is_stored else None
+    audio = graphs[0].audio if graphs else None
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
-    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
-    if is_labelled and not outputs:
-        judge_by_labelled(opened, judged[0], data, known, reading.notify)
-    if known is None and is_labelled:
-        known = _own_names(given[0], opened[0], data, signature, reading.notify)
-    pair = two_classes(data.classes, known) if is_labelled else None  # of all samples: a few may be of one class
-    data = data if is_labelled else replace(data, targets=None, classes=[])
-    data = data.after(skip) if skip else data
-    data = data.take(limit) if limit else data
-    reading.mention(data)
-    found = judge_models(judged, data, known, progress or silent, pair)
-    found.notes += dict.fromkeys(
-        filter(None, (random_note(model.graph, model.outputs, model.values) for model in graphs))
-    )
-    is_float = taken[0].dtype.kind == "f"
-    found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
-    return found
+    scaling = reading.scaling(shown, options.inputs or ())
+    return reading.open(samples, taken, scaling, audio, has_gaps=has_gaps), taken
 
 
 def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:

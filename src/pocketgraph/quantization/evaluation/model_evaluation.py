@@ -156,7 +156,11 @@ def judge_models(
             if isinstance(model, BehindTexts):
                 own, answer = model.shared_steps(own, answer)
             if answer.size != own.size:
-                raise _unlike_outputs(model, answer, models[0], reference)
+                raise UsageError(
+                    f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
+                    where=model.path,
+                    hint=f"name the outputs with {option('outputs')}",
+                )
             if verdict.comparison is not None and classes is None:
                 verdict.comparison.note_distance(*row["distance_from_input"].tolist())
             label = None if classes is None else classes[done]
@@ -225,14 +229,6 @@ def _told(rows: Iterable[dict[str, Array]], count: int, progress: Progress) -> I
     for done, row in enumerate(rows, 1):
         yield row
         progress("judging", done, count)
-
-
-def _unlike_outputs(model: RunnableModel, answer: Array, first: RunnableModel, reference: Array) -> UsageError:
-    return UsageError(
-        f"its output is {list(answer.shape)}, that of {first.path} {list(reference.shape)}",
-        where=model.path,
-        hint=f"name the outputs with {option('outputs')}",
-    )
 
 
 def _has_effects(model: RunnableModel) -> bool:

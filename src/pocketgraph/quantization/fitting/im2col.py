@@ -38,17 +38,18 @@ def im2col(operation: Operation, values: Array, at: Array) -> Array:
     """
     kernel = operator_rules.weights(operation)
     if operation.code == "FULLY_CONNECTED":
-        return values.reshape(-1, kernel.shape[1])[at].astype(np.float32)
+        return values.reshape(-1, kernel.shape[1])[at].astype(np.float32, copy=False)
     height, width = kernel.shape[1:3]
-    windows = _windows(operation, values, height, width)
-    batch, rows, columns = np.unravel_index(at, windows.shape[:3])
-    taken = windows[batch, rows, columns]  # [rows, channels, height, width]
+    options, padded = operation.options, _padded(operation, values, height, width)
+    _, rows, columns, _ = operation.outputs[0].shape
+    batch, row, column = np.unravel_index(at, (len(values), rows, columns))
+    taken = np.empty((len(at), height * width, values.shape[3]), np.float32)
+    for place, (down, right) in enumerate(np.ndindex(height, width)):
+        at_row = row * options["stride_h"] + down * options["dilation_h"]
+        taken[:, place] = padded[batch, at_row, column * options["stride_w"] + right * options["dilation_w"]]
     if operation.code == "DEPTHWISE_CONV_2D":
-        flat = taken.reshape(len(at), taken.shape[1], height * width).transpose(0, 2, 1)
-        rows_by_channel: Array = np.repeat(flat, operation.options["multiplier"], axis=2).astype(np.float32)
-        return rows_by_channel
-    result: Array = taken.transpose(0, 2, 3, 1).reshape(len(at), -1).astype(np.float32)
-    return result
+        return np.repeat(taken, options["multiplier"], axis=2) if options["multiplier"] > 1 else taken
+    return taken.reshape(len(at), -1)
 
 
 def products(operation: Operation, rows: Array, values: Array) -> Array:
@@ -68,22 +69,16 @@ def is_grouped(operation: Operation) -> bool:
     )
 
 
-def _windows(operation: Operation, values: Array, height: int, width: int) -> Array:
-    """Views of what each output pixel sees: [batch, rows, columns, channels, height, width]."""
+def _padded(operation: Operation, values: Array, height: int, width: int) -> Array:
+    """The operand with zeros around it where the windows reach beyond it."""
     options = operation.options
-    reach_h = (height - 1) * options["dilation_h"] + 1
-    reach_w = (width - 1) * options["dilation_w"] + 1
-    if options["padding"] == "SAME":
-        borders = [(0, 0)]
-        for size, reach, stride in (
-            (values.shape[1], reach_h, options["stride_h"]),
-            (values.shape[2], reach_w, options["stride_w"]),
-        ):
-            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-            borders.append((total // 2, total - total // 2))
-        values = np.pad(values, [*borders, (0, 0)])
-    windows = np.lib.stride_tricks.sliding_window_view(values, (reach_h, reach_w), axis=(1, 2))
-    result: Array = windows[
-        :, :: options["stride_h"], :: options["stride_w"], :, :: options["dilation_h"], :: options["dilation_w"]
-    ]
-    return result
+    if options["padding"] != "SAME":
+        return values
+    borders = [(0, 0)]
+    for size, reach, stride in (
+        (values.shape[1], (height - 1) * options["dilation_h"] + 1, options["stride_h"]),
+        (values.shape[2], (width - 1) * options["dilation_w"] + 1, options["stride_w"]),
+    ):
+        total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+        borders.append((total // 2, total - total // 2))
+    return np.pad(values, [*borders, (0, 0)]) if np.any(borders) else values

@@ -373,7 +373,8 @@ def _codes(
 
 
 def _raised(moments: Array, by: Array) -> Array:
-    result: Array = moments + by[:, np.newaxis, np.newaxis] * np.eye(moments.shape[1])
+    result: Array = moments.copy()
+    np.einsum("gii->gi", result)[:] += by[:, np.newaxis]
     return result
 
 

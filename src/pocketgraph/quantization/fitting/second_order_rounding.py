@@ -42,16 +42,20 @@ def curvature(moments: Array) -> Curvature:
     blocks = moments[np.newaxis] if moments.ndim == 2 else moments
     trace = np.trace(blocks, axis1=1, axis2=2) / count
     damping = DAMPING * trace + 1e-12
-    damped = blocks + damping[:, np.newaxis, np.newaxis] * np.eye(count)
-    order = np.argsort(-np.einsum("bii->i", damped), kind="stable")
-    damped = damped[:, order][:, :, order]
+    diagonal = np.einsum("bii->bi", blocks) + damping[:, np.newaxis]
+    order = np.argsort(-np.einsum("bi->i", diagonal), kind="stable")
+    damped = blocks.take(order, axis=1).take(order, axis=2)
+    np.einsum("bii->bi", damped)[:] = diagonal[:, order]
     return Curvature(order, damped, damping, _inverse_factor(damped))
 
 
 def inverse(matrices: Array) -> Array:
     """Of positive definite matrices, float64 [matrices, size, size]."""
     factor = _inverse_factor(matrices)
-    result: Array = factor.transpose(0, 2, 1) @ factor
+    if len(factor) == 1:  # of one matrix with itself: half of the work
+        result: Array = (factor[0].T @ factor[0])[np.newaxis]
+    else:
+        result = factor.transpose(0, 2, 1) @ factor
     return result
 
 
@@ -158,20 +162,23 @@ def _descend(codes: Array, target: Array, scales: Array, moments: Array, largest
     slope = apart @ moments[0] if shared else np.einsum("oi,oij->oj", apart, moments)
     curve = np.einsum("oii->oi", moments) * across
     begin, swept, has_moved = np.zeros(len(codes), int), np.zeros(len(codes), int), np.zeros(len(codes), bool)
-    active = np.arange(len(codes))
+    half, active = curve / 2, np.arange(len(codes))
     while active.size:
-        present, step = codes[active], slope[active]
-        wanted = np.subtract(present, np.rint(np.divide(step, curve[active], out=step), out=step), out=step)
-        np.minimum(np.maximum(wanted, -largest, out=wanted), largest, out=wanted)
-        differs = wanted != present
-        differs &= inputs >= begin[active, np.newaxis]
-        first = differs.argmax(axis=1)
-        is_moving = differs[np.arange(len(active)), first]
-        rows, at, numbers = active[is_moving], first[is_moving], is_moving.nonzero()[0]
-        change = (wanted[numbers, at] - present[numbers, at]) * scales[rows]
-        codes[rows, at] = wanted[numbers, at]
-        slope[rows] += change[:, np.newaxis] * (moments[0, at] if shared else moments[rows, at])
-        begin[rows], has_moved[rows] = at + 1, True
+        passed = min(int(begin[active].min()), len(inputs) - 1)
+        steep = slope[active, passed:]
+        steep = np.abs(steep, out=steep) > half[active, passed:]  # what rounds to no step is cheaper to tell so
+        steep &= inputs[passed:] >= begin[active, np.newaxis]
+        first = steep.argmax(axis=1)
+        is_moving = steep[np.arange(len(active)), first]
+        rows, at = active[is_moving], first[is_moving] + passed
+        present = codes[rows, at]
+        wanted = np.clip(present - np.rint(slope[rows, at] / curve[rows, at]), -largest, largest)
+        begin[rows] = at + 1
+        differs = wanted != present  # not where the code is the last one
+        moved, at, change = rows[differs], at[differs], (wanted - present)[differs] * scales[rows[differs]]
+        codes[moved, at] = wanted[differs]
+        slope[moved] += change[:, np.newaxis] * (moments[0, at] if shared else moments[moved, at])
+        has_moved[moved] = True
         ended = active[~is_moving]
         swept[ended] += 1
         again = ended[has_moved[ended] & (swept[ended] < sweeps)]

@@ -53,7 +53,7 @@ class SegmentedExecution:
         self._segments: list[Segment] = []
         made_before = set(program.inputs)
         for start, end in pairwise(ends):
-            inside, read = operations[start:end], _read(operations[end:]) | set(outputs)
+            inside, read = operations[start:end], set(_listed(operations[end:])) | set(outputs)
             given = [value for value in dict.fromkeys(_listed(inside)) if value in made_before]
             made = [value for operation in inside for value in operation.outputs]
             made_before.update(made)
@@ -87,7 +87,3 @@ class SegmentedExecution:
 
 def _listed(operations: Iterable[Operation]) -> list[Value]:
     return [value for operation in operations for value in operation.inputs if value is not None]
-
-
-def _read(operations: Iterable[Operation]) -> set[Value]:
-    return set(_listed(operations))

@@ -13,6 +13,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT16
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
@@ -20,7 +21,7 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views, as_fed, real
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
+from pocketgraph.quantization.core.quantized_weights import float_weights, rounded_values
 from pocketgraph.quantization.core.thread_map import both, mapped_ahead
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
@@ -294,12 +295,14 @@ def _kinds(layer: LayerReport, seen: Observation, scale: float) -> None:
 
 def _weight_noise(outcome: QuantizationState, operation: Operation) -> float:
     """Of the codes nearest to the float weights; fitted ones are off on purpose."""
-    values, _ = float_weights(operation)
+    values, bias = float_weights(operation)
     source = outcome.converted.values[operator_rules.data(operation)].quantization
     bits = outcome.weights[operation].bits if operation in outcome.weights else 8
-    apart = rounded(operation, source.scales[0] if source else math.inf, bits).numpy() - values
-    power = float((values**2).sum())
-    return decibels(float((apart**2).sum()) / power) if power else math.inf
+    scale, axis = source.scales[0] if source else math.inf, WEIGHT_AXIS[operation.code]
+    apart = rounded_values(values, bias, axis, scale, bits).numpy()
+    apart -= values
+    power = float(np.square(values, out=values).sum())
+    return decibels(float(np.square(apart, out=apart).sum()) / power) if power else math.inf
 
 
 def _action(outcome: QuantizationState, operation: Operation, layer: LayerReport) -> str:

@@ -32,13 +32,11 @@ def is_conversion(operation: Operation) -> bool:
     source, result = operation.inputs[0] if operation.inputs else None, operation.outputs[0]
     if operation.code not in ACTIVATION_BOUNDS or source is None or not _has_codes(source) or not _has_codes(result):
         return False
-    assert source.quantization is not None
-    assert result.quantization is not None
-    scale, zero = result.quantization.scales[0], result.quantization.zero_points[0]
+    scale, zero = result.coding.scales[0], result.coding.zero_points[0]
     low, high = ACTIVATION_BOUNDS[operation.code]
     ends = (-128 - zero) * scale, (127 - zero) * scale
     is_within = ends[0] >= low - scale / 2 and ends[1] <= high + scale / 2
-    return is_within and RATIOS[0] <= source.quantization.scales[0] / scale < RATIOS[1]
+    return is_within and RATIOS[0] <= source.coding.scales[0] / scale < RATIOS[1]
 
 
 def _has_codes(value: Value) -> bool:

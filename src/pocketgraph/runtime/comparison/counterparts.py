@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
@@ -17,10 +19,14 @@ class Counterparts:
     Args:
         a: the model whose names the caller uses.
         b: the other one.
+
+    Attributes:
+        notes: which tensors were taken for each other though their names differ, a sentence each.
     """
 
     def __init__(self, a: ComparedModel, b: ComparedModel) -> None:
-        self._b = b
+        self._a, self._b = a, b
+        self.notes: list[str] = []
         is_file = a.is_file or b.is_file
         self._own_inputs = set(map(canonical, _inputs(b.graph))) if b.is_file else None
         self._inputs = _paired(_inputs(a.graph), _inputs(b.graph), _public(a.graph, 0), _public(b.graph, 0), is_file)
@@ -54,6 +60,30 @@ class Counterparts:
         """Whether the other model has an output."""
         return node_name(self.output(name)) in self._b.graph
 
+    def common_outputs(self) -> list[str]:
+        """The outputs that A has for certain or is likely to have, as far as B has them too; the only ones of both,
+        and their only inputs, whatever their names.
+
+        Raises:
+            UsageError: there are none.
+        """
+        likely = default_fetches(self._a.graph)
+        if common := [name for name in likely if self.has_output(name)]:
+            return common
+        theirs = _outputs(self._b.graph)
+        if len(likely) != 1 or len(theirs) != 1:
+            raise UsageError(
+                f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
+                hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
+            )
+        self._outputs[canonical(likely[0])] = theirs[0]
+        self._inputs |= _paired(_inputs(self._a.graph), _inputs(self._b.graph), {}, {}, sole=True)
+        pairs = [(mine, self.input(mine)) for mine in _inputs(self._a.graph)] + [(likely[0], theirs[0])]
+        self.notes += [
+            f"'{mine}' is compared with '{other}'" for mine, other in pairs if node_name(mine) != node_name(other)
+        ]
+        return list(likely)
+
     def input(self, name: str) -> str:
         """An input's name in the other model."""
         if self._own_inputs is None and node_name(name) in self._b.graph:
@@ -82,8 +112,6 @@ def _inputs(graph: Graph) -> list[str]:
 
 
 def _outputs(graph: Graph) -> list[str]:
-    from pocketgraph.errors import UsageError
-
     declared = [name for signature in graph.signatures.values() for name in signature.outputs.values()]
     if declared:
         return list(dict.fromkeys(map(canonical, declared)))
@@ -109,8 +137,8 @@ def _paired(
     left = []
     exact = {canonical(key): other for other in theirs for key in others.get(other, ())}  # "f:1" is not "f_1" there
     for name in mine:
-        names = {_plain(name), *map(_plain, public.get(name, ()))}
-        same = [other for other in theirs if names & {_plain(other), *map(_plain, others.get(other, ()))}]
+        names = {*_plain_names(name), *map(_plain, public.get(name, ()))}
+        same = [other for other in theirs if names & {*_plain_names(other), *map(_plain, others.get(other, ()))}]
         if name in exact:
             found[name] = exact[name]
         elif same:
@@ -121,6 +149,12 @@ def _paired(
     if sole and len(left) == len(free) == 1:
         found[left[0]] = free[0]
     return found
+
+
+def _plain_names(name: str) -> set[str]:
+    """A plain name, and what TensorFlow 2 calls it in the signature by whose key the input's name begins."""
+    plain = _plain(name)
+    return {plain, plain.removeprefix(f"{DEFAULT_SIGNATURE}_")}
 
 
 def _plain(name: str) -> str:

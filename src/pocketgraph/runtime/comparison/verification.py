@@ -27,7 +27,7 @@ from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
 
@@ -157,7 +157,7 @@ def verify(
         inputs: arrays by tensor name, several such sets, or the path of an .npz of them (see ``read_feeds``); by
             default values made up from the placeholders of ``a``. Defaults stay where nothing is fed.
         outputs: the tensors to compare; by default the outputs that ``a`` declares or is likely to have and ``b``
-            has too.
+            has too, whatever its name where both have one.
         tolerance: the largest difference that passes, as a share of the largest magnitude of the output in ``a``; by
             default 1e-4, and for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
         top1: the least share of rows whose largest element must be the same.
@@ -179,7 +179,7 @@ def verify(
         closing(ComparedModel(b, threads, engine)) as second,
     ):
         same = Counterparts(first, second)
-        wanted = list(outputs) if outputs is not None else _common_outputs(first, same)
+        wanted = list(outputs) if outputs is not None else same.common_outputs()
         _check_outputs(first, second, wanted, same)
         if inputs is None:
             sizes = _fixed_shapes(first, second, wanted, same) | _named(shapes, first, wanted)
@@ -223,7 +223,7 @@ def verify(
     if is_idle:
         found |= _failed_for_silence(found, silent)
         silent = {}
-    notes = [f"'{name}' {why}" for name, why in silent.items()]
+    notes = [*same.notes, *(f"'{name}' {why}" for name, why in silent.items())]
     notes += _notes_of_nothing(both, found)
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
@@ -273,18 +273,6 @@ def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> boo
     if first.is_eight_bit and second.is_eight_bit:
         return type(first) is not type(second) or first.is_file != second.is_file
     return first.is_eight_bit or second.is_eight_bit
-
-
-def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
-    """The outputs that A has for certain or is likely to have, as far as B has them too."""
-    likely = default_fetches(first.graph)
-    common = [name for name in likely if same.has_output(name)]
-    if not common:
-        raise UsageError(
-            f"none of the first model's likely outputs ({', '.join(likely)}) is in the second",
-            hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
-        )
-    return common
 
 
 def _selected_from(first: ComparedModel, outputs: Sequence[str], same: Counterparts) -> list[str]:

@@ -20,6 +20,9 @@ SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
 STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
 """Ops that the engine itself carries out, without a kernel."""
 
+OF_TRAINED_LAYERS = ("BackpropFilter", "BatchNormGrad", "BatchNormGradV2", "BatchNormGradV3")
+"""How the ops of gradients end whose layers may be steps of their own (trained_layers.py)."""
+
 
 class PartCall(Record):
     """A part of the graph that runs as one call, as a rule of another engine.

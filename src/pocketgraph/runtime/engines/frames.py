@@ -149,5 +149,21 @@ def is_loop_head(item: Item, items: Mapping[str, Item]) -> bool:
     return item.node.op in MERGE and any(e.node in items and items[e.node].node.op in NEXT_ITERATION for e in item.data)
 
 
+def first_and_next(head: Item, items: Mapping[str, Item]) -> tuple[Endpoint, Endpoint]:
+    """What a loop variable, by its Merge, is in the first round, and the NextIteration that gives it to the next.
+
+    Raises:
+        RunError: it has not one of each.
+    """
+    back = [e for e in head.data if e.node in items and items[e.node].node.op in NEXT_ITERATION]
+    first = [e for e in head.data if e not in back]
+    if len(first) != 1 or len(back) != 1:
+        raise RunError(
+            "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
+            where=f"node '{head.node.name}'",
+        )
+    return first[0], back[0]
+
+
 def _text(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -86,10 +86,10 @@ class FunctionLibrary:
                 stack.pop()
         return total(nodes)
 
-    def _called(self, node: Node) -> Iterator[str]:
+    def _called(self, node: Node) -> list[str]:
         """The names of the graph's functions that a node may run."""
-        names = (*(func.name for func in _functions_of(node)), node.op)
-        return (name for name in names if name in self.graph.functions)
+        functions = self.graph.functions
+        return [name for name in (*[func.name for func in _functions_of(node)], node.op) if name in functions]
 
     def call(self, node: Node) -> Call:
         """What such a node does: takes the Run and the inputs, gives the outputs.
@@ -241,12 +241,14 @@ def truth(value: Any) -> int:
     return int(bool(array[()]))
 
 
-def _functions_of(node: Node) -> Iterator[Func]:
+def _functions_of(node: Node) -> list[Func]:
+    found: list[Func] = []
     for value in node.attrs.values():
         if isinstance(value, Func):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
-            yield from (member for member in value if isinstance(member, Func))
+            found += [member for member in value if isinstance(member, Func)]
+    return found
 
 
 def _func(node: Node, name: str) -> Func:

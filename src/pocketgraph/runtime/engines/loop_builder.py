@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
+from pocketgraph.graph.op_traits import ENTER, EXIT
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, together
@@ -115,7 +114,7 @@ def compiled_loop(
     for item in heads:
         _bind(inside, item, "variable")
     inside.build(body, [item.data[0] for item in exits])
-    rounds = [_round_of(item, outer) for item in heads]
+    rounds = [loops.first_and_next(item, items) for item in heads]
     leaving = [(item, _live_at_exit(inside, item)) for item in exits]
     if structured:
         _check_structure(inside, rounds, [live for _, live in leaving])
@@ -143,23 +142,6 @@ def _bind(inside: RegionDraft, item: Item, what: str) -> None:
     slot = inside.bind(endpoint)
     if not inside.structured:
         inside.live[endpoint] = Liveness(frozenset({(f"{what} {item.node.name}", True)}), (slot,))
-
-
-def _round_of(head: Item, outer: RegionDraft) -> tuple[Endpoint, Endpoint]:
-    """What a loop variable is in the first round, and what it is in the next.
-
-    Raises:
-        RunError: it has not one of each.
-    """
-    items = outer.plan.items
-    back = [e for e in head.data if e.node in items and items[e.node].node.op in NEXT_ITERATION]
-    first = [e for e in head.data if e not in back]
-    if len(first) != 1 or len(back) != 1:
-        raise RunError(
-            "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
-            where=f"node '{head.node.name}'",
-        )
-    return first[0], back[0]
 
 
 def _live_at_exit(inside: RegionDraft, item: Item) -> Liveness:

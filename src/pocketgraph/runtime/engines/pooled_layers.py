@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.graph.attr import POOLING
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.recycled_arrays import recycled
@@ -94,11 +95,8 @@ def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     alike = all(
         attributes(conv.node, WINDOW) == attributes(each.node, WINDOW) for each in (by_weights, by_images) if each
     )
-    alike = alike and attributes(pool.node, POOL) == attributes(pool_gradient.node, POOL)
+    alike = alike and attributes(pool.node, POOLING) == attributes(pool_gradient.node, POOLING)
     return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
-
-
-POOL = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 
 
 def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> bool:
@@ -175,7 +173,7 @@ class _PooledLayerCall(LayerCall):
         self.node = layer.pool.node
         self.may_be_narrow = layer.by_images is None
         self.windows = ConvolutionWindows(layer.conv.node)
-        self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOL}
+        self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOLING}
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
         from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind

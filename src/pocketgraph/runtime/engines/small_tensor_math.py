@@ -16,6 +16,10 @@ from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 
 MOST = 1 << 20  # elements of a product; the kernel looks whether there is memory for more
+FEW_ROWS = (
+    32  # of a matrix, up to which copying the one that it is multiplied by takes as long as multiplying, or longer
+)
+MOST_HELD = 1 << 23  # elements of a matrix of which a copy is held
 
 SINGLE = np.dtype(np.float32)
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -26,12 +30,23 @@ TRUTH = np.dtype(np.bool_)
 def _mat_mul(node: Node, constants: Constants, call: Call) -> Call | None:
     if node.attr("transpose_a", False) or node.attr("transpose_b", False):
         return None
+    held: tuple[Array | None, Array | None] = None, None
 
     def mat_mul(a: Array, b: Array) -> Any:
+        nonlocal held
         if a.dtype is not SINGLE or b.dtype is not SINGLE or a.ndim != 2 or b.ndim != 2:
             return call(a, b)
         if a.shape[1] != b.shape[0] or a.shape[0] * b.shape[1] > MOST:
             return call(a, b)
+        flags = b.flags
+        if not flags.aligned and flags.c_contiguous and len(a) <= FEW_ROWS and b.size <= MOST_HELD:
+            # Weights may lie at any byte of a mapped file: NumPy would copy them for each product.
+            source, copied = held
+            if source is b:
+                b = b.copy() if copied is None else copied
+                held = source, b
+            else:
+                held = b, None
         return a @ b
 
     return mat_mul

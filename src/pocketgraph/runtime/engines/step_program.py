@@ -18,7 +18,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.registry import AT_END
 from pocketgraph.kernels.state.variables import Variable
-from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, Functions, PartCall, Plan
+from pocketgraph.runtime.engines.compilation_units import OF_TRAINED_LAYERS, DynamicPlanner, Functions, PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.region import take
@@ -91,7 +91,7 @@ class StepProgram:
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
                 plan.parts.update(dict.fromkeys(fused.members, fused))
-        if dynamic is not None and any(item.node.op.endswith("BackpropFilter") for item in items.values()):
+        if dynamic is not None and any(item.node.op.endswith(OF_TRAINED_LAYERS) for item in items.values()):
             from pocketgraph.runtime.engines.trained_layers import trained_layers
 
             for fused in trained_layers(plan, self.fetches, partial(_apart, graph, library)):

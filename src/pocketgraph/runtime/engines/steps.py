@@ -251,10 +251,7 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
     if isinstance(error, AttributeError) and _gets_a_constant(step.node, arguments):
         return RunError(
             f"{step.node.op} would change a variable that is a constant in this graph", where=place(step),
-            hint=command_on_model(
-                "pocketgraph freeze_graph {} -o repaired.pb --repair=updates", "freeze_graph with repair=updates"
-            )
-            + " drops it",
+            hint=f"{command_on_model('pocketgraph freeze_graph {} -o repaired.pb --repair=updates')} drops it",
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"

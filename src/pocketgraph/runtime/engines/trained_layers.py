@@ -12,12 +12,15 @@ from pocketgraph.runtime.engines.layer_nodes import RunApart, names_of, take_val
 from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_parts
 from pocketgraph.runtime.engines.rectified_layers import rectified_layers, rectified_parts
 from pocketgraph.runtime.engines.single_convolutions import single_convolution_parts, single_convolutions
+from pocketgraph.runtime.engines.trained_norms import PASS as NORMS_PASS
+from pocketgraph.runtime.engines.trained_norms import trained_norm_parts, trained_norms
 
 LayersOf = Callable[[Plan, Collection[str]], list[Any]]
 PartsOf = Callable[[Plan, Any, RunApart], list[PartCall]]
 KINDS: tuple[tuple[str, LayersOf, PartsOf], ...] = (
     ("fused_pooled_layers", pooled_layers, pooled_parts),
     ("fused_rectified_layers", rectified_layers, rectified_parts),
+    (NORMS_PASS, trained_norms, trained_norm_parts),
     ("changing_weights", single_convolutions, single_convolution_parts),
 )
 """The pass that fuses them, what finds such layers, and what makes parts of one; the first that takes a node has it."""

@@ -91,7 +91,7 @@ class OfferedPart:
         """
         if self.microbatches > 1:
             raise CutBatchError("its file computes a part of a batch, for LiteRT alone")
-        if self.entry.is_hollow:
+        if self.entry.is_weightless:
             raise RunError("the part was written anew meanwhile, for LiteRT alone")
         return self.entry.model
 

@@ -10,7 +10,7 @@ from pocketgraph.graph import DType, Graph, Shape, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with, user_ops
-from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.compilation_units import OF_TRAINED_LAYERS, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
@@ -185,7 +185,7 @@ def _checks_for_themselves(plan: Plan, fetches: Sequence[Endpoint]) -> dict[str,
 
 def _may_be_trained(item: Item) -> bool:
     """Whether a node may be one of those that numpy_gradients looks for, which a first start then imports."""
-    is_gradient = item.node.op.endswith(("BackpropFilter", "BackpropInput", "MaxPoolGrad"))
+    is_gradient = item.node.op.endswith(("BackpropInput", "MaxPoolGrad", *OF_TRAINED_LAYERS))
     return is_gradient or (item.node.op == "MatMul" and bool(item.node.attr("transpose_a", False)))
 
 

@@ -17,6 +17,7 @@ from pocketgraph.kernels.nn.overlapping_windows import MOST_TAPS
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
     LEAST_NUMPY_GRADIENT,
+    LEAST_NUMPY_NORM,
     LEAST_SHALLOW_LAYER,
     LEAST_TRAINED_LAYER,
     LONG_LAID_OUT,
@@ -31,10 +32,13 @@ from pocketgraph.runtime.engines.layer_nodes import names_of, nodes_of, trained_
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
+from pocketgraph.runtime.engines.trained_norms import PASS as NORMS_PASS
+from pocketgraph.runtime.engines.trained_norms import trained_norms
 
 REASON = "NumPy computes this gradient sooner"
 PRODUCT_REASON = "NumPy multiplies matrices that change with each run sooner"
 LAYER_REASON = "NumPy computes this layer and its gradient sooner"
+NORM_REASON = "NumPy normalizes batches of a training sooner"
 
 
 def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
@@ -101,6 +105,10 @@ def layers_sooner_in_numpy(
         for each in rectified_layers(plan, held):
             if _is_in_numpy(each, inferred, static) or _is_wide(each, inferred, static, without):
                 found.update(dict.fromkeys(names_of(each), LAYER_REASON))
+    for norm in trained_norms(plan, held) if NORMS_PASS not in without else ():
+        images = _sizes(inferred, str(norm.norm.data[0]))
+        if images is not None and _count(images) >= LEAST_NUMPY_NORM:
+            found.update(dict.fromkeys(names_of(norm), NORM_REASON))
     return _single_convolutions(plan, inferred, static, without) | found
 
 

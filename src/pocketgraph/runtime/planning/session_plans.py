@@ -284,6 +284,7 @@ class SessionPlans:
             resizable = self._sized(call.key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
             if self._is_open and resizable is not None and resizable.is_untried:
+                resizable.answer_no_more()
                 self._for_all_sizes(call)
 
     def _plan_its_own(self, key: CallKey) -> None:

@@ -19,7 +19,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import CONVOLUTIONS, ENTER, EXIT, MERGE, NEXT_ITERATION, PASSES
+from pocketgraph.graph.op_traits import CONVOLUTIONS, ENTER, EXIT, MERGE, PASSES
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
@@ -163,14 +163,12 @@ class _Unrolling(PartialUnrolling):
         self.check(order, heads)
         condition = next(i for i in order if i.node.op == "LoopCond")
         gate = needed_by(condition, body.items, heads)
-        back = {
-            name: next(e for e in head.data if items[e.node].node.op in NEXT_ITERATION) for name, head in heads.items()
-        }
+        variables = {name: loops.first_and_next(head, items) for name, head in heads.items()}
+        back = {name: again for name, (_, again) in variables.items()}
         ends = later_ends(condition, back, exits, self.plan)
         state: dict[Endpoint, Value] = {Endpoint(i.node.name, 0): self.entering(i) for i in enters}
         state.update((Endpoint(name, 0), self.outside(end)) for name, end in ends.items())
-        for name, head in heads.items():
-            first = next(e for e in head.data if items[e.node].node.op not in NEXT_ITERATION)
+        for name, (first, _) in variables.items():
             state[Endpoint(name, 0)] = changing(state[first])
         invariant: dict[Endpoint, Value] = {}
         first_part = [i for i in order if i.node.name in gate]

@@ -113,10 +113,8 @@ def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
         is_training = graph[name].op in FEEDS_TRAINING
         raise TransformError(
             f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
-            hint=command_on_model(
-                "pocketgraph freeze_graph {} -o frozen.pb --repair=inputs", "freeze_graph with repair=inputs"
-            )
-            + " makes a placeholder for each"
+            hint=f"{command_on_model('pocketgraph freeze_graph {} -o frozen.pb --repair=inputs')} makes a placeholder "
+            "for each"
             if is_training
             else "name what stands in front of it, or tensors behind it",
         )

@@ -131,8 +131,7 @@ def concatenation(unit: Unit, operation: Operation) -> None:
         raise Unsupported("CONCATENATION with an activation")
     axis = operation.options["axis"] % len(result.shape)
     own, at = strides(result.shape), 0
-    for value in operation.inputs:
-        assert value is not None
+    for value in operation.operands:
         shape = value.shape
         if operation.code == "PACK":
             shape = (*shape[:axis], 1, *shape[axis:])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
+from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.layout import channels_first
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
@@ -15,7 +15,7 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.image.resizing import CUBIC_STEPS, cubic_weights, nearest_places, positions
+from pocketgraph.kernels.image.resizing import CUBIC_STEPS, cubic_table, cubic_weights, nearest_places, positions
 from pocketgraph.litert.operands import attr_text
 
 
@@ -89,7 +89,7 @@ def _is_cubic(source: Shape, result: Shape, aligned: bool, centred: bool) -> boo
     for axis in (1, 2):
         length, count = source[axis], result[axis]
         if not length or not count:
-            return True
+            return False
         steps = positions(length, count, aligned, centred) * np.float32(CUBIC_STEPS)
         if count < length or (steps != np.rint(steps)).any():
             return False
@@ -102,22 +102,57 @@ def _weigh(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:
     if value.dtype is not FLOAT:
         value = emit.cast(value, FLOAT)
     for axis in (1, 2):
-        length, count = int(value.shape[axis] or 0), int(shape[axis] or 0)
-        if length == count:
+        length, count = value.shape[axis], shape[axis]
+        if length and length == count:
             continue
-        places, weights = cubic_weights(length, count, aligned, centred)
-        dims = [shape[at] if at <= axis else value.shape[at] for at in range(4)]
         one_axis = [-1, 1, 1] if axis == 1 else [-1, 1]
+        if length and count:
+            found = cubic_weights(length, count, aligned, centred)
+            columns = [(emit.const(at), emit.const(weight)) for at, weight in zip(*(a.T for a in found), strict=True)]
+        else:
+            places, weights = _cubic_weights(emit, value, axis, aligned, centred)
+            columns = [(_column(emit, places, tap), _column(emit, weights, tap)) for tap in range(4)]
+        dims = [shape[at] if at <= axis else value.shape[at] for at in range(4)]
         taps = [
             mul(
                 emit,
-                emit.op("Gather", [value, emit.const(places[:, tap])], dims, axis=axis),
-                emit.const(weights[:, tap].reshape(one_axis)),
+                emit.op("Gather", [value, at], dims, axis=axis),
+                emit.op("Reshape", [weight, emit.ints(one_axis)], [count, *one_axis[1:]]),
             )
-            for tap in range(4)
+            for at, weight in columns
         ]
         value = add(emit, add(emit, taps[0], taps[1]), add(emit, taps[2], taps[3]))
     emit.result(value)
+
+
+def _column(emit: OnnxEmit, rows: OnnxValue, number: int) -> OnnxValue:
+    return emit.op("Gather", [rows, emit.const(np.int64(number))], [rows.shape[0]], axis=1)
+
+
+def _cubic_weights(
+    emit: OnnxEmit, value: OnnxValue, axis: int, aligned: bool, centred: bool
+) -> tuple[OnnxValue, OnnxValue]:
+    """What ``cubic_weights`` gives, for sizes that are known when the model runs."""
+    length = emit.dim(value, axis)
+    count = emit.as_int64(emit.op("Gather", [emit.input(1), emit.ints([axis - 1])], [1], axis=0))
+    scale = div(emit, emit.cast(length, FLOAT), emit.cast(count, FLOAT))
+    last = sub(emit, length, emit.ints([1]))
+    if aligned:
+        steps = sub(emit, count, emit.ints([1]))
+        between = div(emit, emit.cast(last, FLOAT), emit.cast(elementwise(emit, "Max", [steps, emit.ints([1])]), FLOAT))
+        scale = where(emit, elementwise(emit, "Greater", [steps, emit.ints([0])], BOOL), between, scale)
+    shift = emit.const(np.float32(0.5 if centred else 0))
+    places = sub(emit, mul(emit, add(emit, emit.cast(emit.count_up(count, [None]), FLOAT), shift), scale), shift)
+    floor = unary(emit, "Floor", places)
+    step = unary(emit, "Round", mul(emit, sub(emit, places, floor), emit.const(np.float32(CUBIC_STEPS))))
+    table = emit.const(cubic_table(centred))
+    weights = emit.op("Gather", [table, emit.as_int64(step)], [None, 4], axis=0)
+    raw = add(emit, emit.unsqueeze(emit.as_int64(floor), [1]), emit.ints([-1, 0, 1, 2]))
+    indices = elementwise(emit, "Max", [elementwise(emit, "Min", [raw, last]), emit.ints([0])])
+    if centred:
+        weights = where(emit, elementwise(emit, "Equal", [indices, raw], BOOL), weights, emit.const(np.float32(0)))
+        weights = div(emit, weights, reduce(emit, "ReduceSum", weights, [1], True))
+    return indices, weights
 
 
 def _pick(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:

@@ -276,8 +276,8 @@ def exponential_less_one(emit: Emit, node: Node) -> None:
     t = emit.add("TANH", [binary(emit, "MUL", small, half)], source.shape)
     near = binary(emit, "DIV", binary(emit, "ADD", t, t), binary(emit, "SUB", one, t))
     far = binary(emit, "SUB", emit.add("EXP", [source], source.shape), one)
-    is_near = binary(emit, "EQUAL", small, source, BOOL)
-    emit.result(emit.add("SELECT_V2", [is_near, near, far], source.shape, FLOAT))
+    is_far = binary(emit, "GREATER", emit.add("ABS", [source], source.shape), one, BOOL)  # NaN is near: its EXP is 0
+    emit.result(emit.add("SELECT_V2", [is_far, far, near], source.shape, FLOAT))
 
 
 @lowers("IsNan", "IsInf", "IsFinite")

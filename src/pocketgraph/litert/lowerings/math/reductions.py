@@ -48,7 +48,7 @@ def reduction(emit: Emit, node: Node) -> None:
 
 def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
     """The sum over these axes, the last one first where there are many terms."""
-    if source.dtype is FLOAT and len(axes) > 1 and _count(source, axes) > MANY:
+    if source.dtype is FLOAT and len(axes) > 1 and math.prod([source.shape[axis] for axis in axes]) > MANY:
         source = reduced(emit, "SUM", source, axes[-1:], keep=True)
     return reduced(emit, "SUM", source, axes, keep=keep)
 
@@ -83,10 +83,6 @@ def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int]) -> Val
             source = reduced(emit, code, emit.reshape(source, sizes), places, keep=False)
         runs = [run for place, run in enumerate(runs) if place not in places]
     return source
-
-
-def _count(source: Value, axes: list[int]) -> int:
-    return math.prod([source.shape[axis] for axis in axes])
 
 
 @lowers("ArgMax", "ArgMin")

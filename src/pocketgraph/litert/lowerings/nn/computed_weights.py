@@ -7,6 +7,7 @@ of matrices (measured with LiteRT 2.3). So what lies under each window is laid o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import data_format, image, spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.reductions import reduced
-from pocketgraph.litert.lowerings.pieces import cut
+from pocketgraph.litert.lowerings.pieces import cut, sum_of
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import ComputedConvolution, Value
@@ -139,12 +140,13 @@ def _sum_of_products(emit: Emit, source: Value, kernel: Value, spans: Sequence[W
         return None
     weights = emit.reshape(kernel, (height * width * depth, count))
     length = weights.shape[0] // len(lines)
-    total: Value | None = None
-    for number, line in enumerate(lines):
-        product = _product(emit, line, cut(emit, weights, [number * length, 0], [length, count]))
-        total = product if total is None else emit.add("ADD", [total, product], product.shape, activation="")
-    assert total is not None
-    return emit.reshape(total, (source.shape[0], spans[0].output, spans[1].output, count))
+    products = (
+        _product(emit, line, cut(emit, weights, [number * length, 0], [length, count]))
+        for number, line in enumerate(lines)
+    )
+    return emit.reshape(
+        reduce(partial(sum_of, emit), products), (source.shape[0], spans[0].output, spans[1].output, count)
+    )
 
 
 def laid_out(emit: Emit, source: Value, spans: Sequence[Window]) -> list[Value] | None:

@@ -10,13 +10,13 @@ gradient goes to one pixel, so that the sums are. Layers that run as a step (eng
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph.attr import POOLING
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
 from pocketgraph.runtime.planning.numpy_gradients import layers_sooner_in_numpy
 
 MASKS = ("ReluGrad", "Relu6Grad")
 """Gradients that are kept or become zero, by the value at their place."""
-WINDOW = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 
 
 def with_masks_at_pools(state: GraphState) -> Graph:
@@ -68,4 +68,4 @@ def _is_of(pool: Node, mask: Node, state: GraphState) -> bool:
     ):
         return False
     read = {canonical(ref) for ref in (pool.data_inputs[0], pooled.data_inputs[0], mask.data_inputs[1])}
-    return len(read) == 1 and all(pool.attrs.get(name) == pooled.attrs.get(name) for name in WINDOW)
+    return len(read) == 1 and all(pool.attrs.get(name) == pooled.attrs.get(name) for name in POOLING)

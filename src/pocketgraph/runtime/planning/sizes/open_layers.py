@@ -73,6 +73,7 @@ class OpenLayers:
         unread: of layers that do without some of these, those.
         cuts: layers that take some elements of open axes.
         late: nodes that compute such numbers of the sizes of what heavy nodes compute.
+        asks_late_sizes: whether there are such, or nodes that are no layers take such sizes with other numbers.
         has_windows: whether some layer slides a window in steps, or pads.
     """
 
@@ -84,6 +85,7 @@ class OpenLayers:
         self.unread: dict[str, str] = {}
         self.cuts: set[str] = set()
         self.late: set[str] = set()
+        self.asks_late_sizes = False
         self.has_windows = False
         self.from_sizes: set[str] = set()
         self.before: dict[str, Node] = {}
@@ -138,6 +140,7 @@ class OpenLayers:
         elif not self._is_layer(node, made, shapes, taken, inferred):
             if is_heavy:
                 return False
+            self.asks_late_sizes |= is_behind and not self.from_sizes.isdisjoint(taken)
             if self.takes_sizes and is_of_sizes and is_behind:
                 self.late.add(node.name)
                 return True
@@ -197,6 +200,8 @@ class OpenLayers:
             return False
         if node.op not in self._able or not _is_plain(node, taken, inferred, takes_sizes=self.takes_sizes):
             return False
+        if node.op == "StridedSlice" and _takes_all(node, taken, inferred):
+            return True
         if node.op in ("Slice", "StridedSlice"):
             self.cuts.add(node.name)
         if node.op in WINDOWS:
@@ -254,14 +259,24 @@ def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, takes_siz
         return not node.attr("batch_dims", 0) and inferred.shape(taken[0]).is_known
     if node.op == "StridedSlice":
         has_axes = node.attr("ellipsis_mask", 0) or node.attr("new_axis_mask", 0)
-        return _takes_first(node, taken, inferred) or (
-            takes_sizes and not has_axes and inferred.value(taken[3]) is not None
-        )
+        if takes_sizes and not has_axes and inferred.value(taken[3]) is not None:
+            return True
+        return _takes_first(node, taken, inferred) or _takes_all(node, taken, inferred)
     if node.op in ("Slice", "Pad", "PadV2", "MirrorPad"):
         return takes_sizes
     if node.op.startswith("FusedBatchNorm"):
         return node.attr("is_training", True) is False
     return node.op != "Squeeze" or bool(node.attr("squeeze_dims"))
+
+
+def _takes_all(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
+    """Whether a slice takes all elements, and puts axes of size 1 in, as ``x[..., None]``."""
+    strides = inferred.value(taken[3])
+    if strides is None or node.attr("shrink_axis_mask", 0):
+        return False
+    put_in = int(node.attr("ellipsis_mask", 0)) | int(node.attr("new_axis_mask", 0))
+    whole = put_in | int(node.attr("begin_mask", 0)) & int(node.attr("end_mask", 0))
+    return all(whole >> axis & 1 and (put_in >> axis & 1 or step == 1) for axis, step in enumerate(strides))
 
 
 def _takes_first(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:

@@ -66,7 +66,7 @@ def opened_program(
     found, layers = _opened_layers(call)
     if found is not None:
         return found
-    if layers.late:
+    if layers.asks_late_sizes:
         fed = [(end, dtype, sizes) for end, (dtype, sizes) in opened.feeds if dtype is not None]
         sized = with_sizes_of_feeds(graph, fed, request.values, nodes, compiled.inferred)
         if sized is not graph:

@@ -84,6 +84,10 @@ class ResizableCalls:
             return None
         return served.for_all if served.takes(key.shapes) else None
 
+    def answer_no_more(self) -> None:
+        """Has a program made for the next call of other sizes, however quick the reference engine is."""
+        self._may_answer, self._answering = False, None
+
     def _answered(self, key: CallKey, compiled: FixedPlan, request: Request) -> ExecutionPlan | None:
         """What runs this call, once: the first one of other sizes, and one more that takes little."""
         earlier, self._answering = self._answering, None

@@ -87,7 +87,7 @@ def compare(
     from pocketgraph.formats import save
     from pocketgraph.graph import node_name
     from pocketgraph.graph.order import reachable
-    from pocketgraph.inspect.peer_worker import as_texts
+    from pocketgraph.inspect.timed_program_worker import as_texts
 
     check_programs(programs)
     wanted = reachable(graph, [node_name(name) for name in outputs], stop={node_name(x.name) for x in layers})
@@ -137,7 +137,7 @@ def _spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
     program = sys.executable if name in OURS or not python else python
     # As text and not as a file: a script's own folder would come before the standard library.
-    worker = text_beside(__file__, "peer_worker.py")
+    worker = text_beside(__file__, "timed_program_worker.py")
     environment = dict(os.environ)
     if name in OURS:
         ours = str(Path(__file__).parents[2])

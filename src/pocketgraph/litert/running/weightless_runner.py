@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
 
 
-class HollowRunner(PackedRunner):
+class WeightlessRunner(PackedRunner):
     """Where XNNPACK looks up other packed weights than there are, or does not take the file of them, it packs anew what
     it finds in the model file, and says nothing. So it is looked at what was read when the model was opened and, where
     LiteRT's own operators run a part of it, when it ran for the first time.

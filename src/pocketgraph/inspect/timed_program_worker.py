@@ -1,6 +1,6 @@
 """Runs one program on one model and tells its times: a script of its own, for whichever Python has the program.
 
-``python peer_worker.py PROGRAM`` reads a job as JSON and prints one line of JSON: times, or the problem.
+``python timed_program_worker.py PROGRAM`` reads a job as JSON and prints one line of JSON: times, or the problem.
 """
 
 from __future__ import annotations
