@@ -2,6 +2,7 @@
 (tools/make_loop_graphs.py), however many rounds are written out at once."""
 
 import pathlib
+import time
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,40 @@ def test_an_assertion_in_a_long_loop_holds(engine: str | None) -> None:
         assert session.run("out", {"x": [[0.0, 0.0]]})[0].tolist() == [[0, 0]]
         with pytest.raises(RunError, match="assertion failed"):
             session.run("out", {"x": [[1.0, 1.0]]})
+
+
+def test_planning_many_loops_takes_time_in_proportion_to_them() -> None:
+    """One after the other, each for as many rounds as only the run knows."""
+
+    def seconds(count: int) -> float:
+        lines = ["x0 = Placeholder(dtype=float, shape=[2])", "limit = Placeholder(dtype=int32, shape=[])"]
+        lines += ["zero = Const(int32 0)", "one = Const(int32 1)"]
+        for k in range(count):
+            enter = f'parallel_iterations=10, frame_name="f{k}"'
+            lines += [
+                f"a{k} = Enter(zero, T=int32, is_constant=false, {enter})",
+                f"b{k} = Enter(x{k}, T=float, is_constant=false, {enter})",
+                f"l{k} = Enter(limit, T=int32, is_constant=true, {enter})",
+                f"o{k} = Enter(one, T=int32, is_constant=true, {enter})",
+                f"ma{k} = Merge(a{k}, na{k}, T=int32, N=2)",
+                f"mb{k} = Merge(b{k}, nb{k}, T=float, N=2)",
+                f"less{k} = Less(ma{k}, l{k}, T=int32)",
+                f"on{k} = LoopCond(less{k})",
+                f"sa{k} = Switch(ma{k}, on{k}, T=int32)",
+                f"sb{k} = Switch(mb{k}, on{k}, T=float)",
+                f"more{k} = AddV2(sa{k}:1, o{k}, T=int32)",
+                f"neg{k} = Neg(sb{k}:1, T=float)",
+                f"na{k} = NextIteration(more{k}, T=int32)",
+                f"nb{k} = NextIteration(neg{k}, T=float)",
+                f"x{k + 1} = Exit(sb{k}, T=float)",
+            ]
+        graph, x = parse("\n".join(lines)), np.float32([1, 2])
+        began = time.process_time()
+        with Session(graph, threads=1, cache_dir="") as session:
+            (found,) = session.run([f"x{count}"], {"x0": x, "limit": 3})
+        took = time.process_time() - began
+        np.testing.assert_array_equal(found, x if count % 2 == 0 else -x)
+        return took
+
+    few = min(seconds(60) for _ in range(3))
+    assert seconds(480) < 24 * few  # 64 times as many pairs of a loop and a node

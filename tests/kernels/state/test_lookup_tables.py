@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Node
+from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.kernels import Context, evaluate
 from pocketgraph.runtime.sandbox import Directory
 
@@ -61,6 +61,38 @@ def test_a_mutable_table_shared_by_name() -> None:
     assert dict(zip(keys.tolist(), values.tolist(), strict=True)) == {1: b"x", 2: b"z", 3: b"w"}
     with pytest.raises(RunError, match=r"2 keys|shape"):
         session.run("LookupTableInsertV2", table, np.array([1, 2]), texts(b"x"))
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "default", "expected"),
+    [
+        ("MutableHashTableV2", {}, [7, 8, 9], [10, 8, 20]),
+        ("MutableHashTableV2", {}, 5, [10, 5, 20]),
+        (
+            "MutableHashTableOfTensorsV2",
+            {"value_shape": Shape([2])},
+            [[7, 7], [8, 8], [9, 9]],
+            [[1, 2], [8, 8], [3, 4]],
+        ),
+        ("MutableHashTableOfTensorsV2", {"value_shape": Shape([2])}, [5, 6], [[1, 2], [5, 6], [3, 4]]),
+        ("HashTableV2", {}, [7, 8, 9], [10, 7, 20]),
+        ("MutableDenseHashTableV2", {}, [7, 8, 9], [10, 7, 20]),
+    ],
+)
+def test_defaults_of_keys(op: str, attrs: dict[str, Any], default: Any, expected: Any) -> None:
+    """What TensorFlow 2.21 gives for [1, 5, 2]: but for a mutable table, the first default is that of all keys."""
+    session, values = Session(), np.float32([[1, 2], [3, 4]] if attrs else [10, 20])
+    marks = [np.array(-1), np.array(-2)] if "Dense" in op else []
+    (table,) = session.run(op, *marks, key_dtype=INT64, value_dtype=DType.named("float"), **attrs)
+    fill = "InitializeTableV2" if op == "HashTableV2" else "LookupTableInsertV2"
+    session.run(fill, table, np.array([1, 2]), values)
+    keys, default = np.array([1, 5, 2]), np.float32(default)
+    (found,) = session.run("LookupTableFindV2", table, keys, np.asarray(default))
+    assert found.tolist() == expected
+    with pytest.raises(RunError, match="Expected shape"):
+        session.run("LookupTableFindV2", table, keys, np.zeros((2, *values.shape[1:]), np.float32))
+    none = session.run("LookupTableFindV2", table, keys[:0], np.zeros((0, *values.shape[1:]), np.float32))[0]
+    assert none.shape == (0, *values.shape[1:])
 
 
 def test_an_import_of_what_a_table_has_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ class _DenseTable(LookupTable):
         self, name: str, keys: DType, values: DType, shape: tuple[int, ...], key_shape: tuple[int, ...]
     ) -> None:
         super().__init__(name, keys, values, shape, frozen=False, key_shape=key_shape)
+        self.has_default_per_key = False
         self.forbidden: dict[Any, str] = {}
 
     def forbid(self, key: Array, what: str) -> None:

@@ -26,6 +26,7 @@ class LookupTable:
         shape: the shape of one value.
         frozen: whether it is filled once only.
         key_shape: the shape of one key, which comes last in arrays of keys.
+        has_default_per_key: whether each key may have a default of its own.
         filled_with: copies of the arrays whose content it has; None where something else came in or went since.
     """
 
@@ -39,6 +40,7 @@ class LookupTable:
         self.shape = shape
         self.frozen = frozen
         self.key_shape = key_shape
+        self.has_default_per_key = not frozen
         self.is_filled = False
         self.entries: dict[Any, Any] = {}
         self.filled_with: tuple[Array, Array] | None = None
@@ -77,10 +79,10 @@ class LookupTable:
 
         Args:
             keys: of any shape.
-            default: one value of the table.
+            default: one value of the table, or one for each key, of which all but a mutable table take the first.
 
         Raises:
-            RunError: the table waits for being filled.
+            RunError: the table waits for being filled, or the defaults are of another shape.
         """
         if self.frozen and not self.is_filled:
             raise RunError(
@@ -89,8 +91,14 @@ class LookupTable:
                 "model, and freeze that with freeze_graph",
             )
         words, lead = self.checked(keys)
-        missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()
-        return _array([self.entries.get(word, missing) for word in words], self.values, lead + self.shape)
+        if default.shape not in (self.shape, lead + self.shape):
+            shapes = f"{list(self.shape)} or {list(lead + self.shape)}"
+            raise RunError(f"Expected shape {shapes} for default value, got {list(default.shape)}")
+        rows = default.reshape(-1, *self.shape)
+        missing = list(rows) if self.shape else rows.tolist()
+        if len(missing) < len(words) or not self.has_default_per_key:
+            missing = missing[:1] * len(words)
+        return _array(list(map(self.entries.get, words, missing)), self.values, lead + self.shape)
 
     def remove(self, keys: Array) -> None:
         """Takes keys out; those that are not there are passed over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
@@ -143,6 +144,15 @@ class Plan:
     def uses(self, step_pass: str) -> bool:
         """Whether a step pass is not switched off (see pass_registry.py)."""
         return step_pass not in self.library.without
+
+    @cached_property
+    def used_ports(self) -> dict[str, set[int]]:
+        """The outputs of each node that others take, fed or not."""
+        found: dict[str, set[int]] = {}
+        for item in self.items.values():
+            for endpoint in item.data:
+                found.setdefault(endpoint.node, set()).add(endpoint.port)
+        return found
 
     def taken_from(self, name: str) -> Mapping[Endpoint, Sequence[str]]:
         """The outputs of a node that others take, and who they are."""

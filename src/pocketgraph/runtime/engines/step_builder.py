@@ -96,12 +96,12 @@ class Builder(RegionDraft):
 
     def note_used_ports(self, wanted: Sequence[Endpoint]) -> None:
         """Notes which outputs of each node somebody takes."""
-        self.ports: dict[str, set[int]] = {}
-        for item in self.plan.items.values():
-            for endpoint in item.data:
-                self.ports.setdefault(endpoint.node, set()).add(endpoint.port)
-        for endpoint in wanted:
-            self.ports.setdefault(endpoint.node, set()).add(endpoint.port)
+        self.ports = self.plan.used_ports
+        unused = [endpoint for endpoint in wanted if endpoint.port not in self.ports.get(endpoint.node, ())]
+        if unused:  # the region of a loop has none: its Exits take them
+            self.ports = {**self.ports}
+            for node, port in unused:
+                self.ports[node] = {*self.ports.get(node, ()), port}
 
     def add_node(self, item: Item) -> None:
         """Makes the step of a node, or notes what stands for it where it needs none."""

@@ -10,31 +10,34 @@ Rows that are never written are zeros as well, so that the same comes out after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION, PASSES, SELECTS, SUMS
+from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, PASSES, SELECTS, SUMS
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 
 HANDED_ON = PASSES | ENTER | NEXT_ITERATION
 
 
-def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str, Item]) -> dict[str, Endpoint]:
+def later_ends(condition: Item, back: Mapping[str, Endpoint], exits: Iterable[Item], plan: Plan) -> dict[str, Endpoint]:
     """Ends that a loop may run on to.
 
     Args:
         condition: the loop's LoopCond.
         back: for each loop variable (its Merge), what it is in the next round.
-        items: the needed nodes, of the loop and around it.
+        exits: where values leave the loop.
+        plan: the needed nodes, of the loop and around it.
 
     Returns:
         For the Enter of the end, the tensor that may enter instead; nothing when a round past the end has effects.
     """
+    items = plan.items
     look = _CandidateLoop(back, items)
-    leaving = {look.variable(item.data[0]) for item in items.values() if item.node.op in EXIT}
+    leaving = {look.variable(item.data[0]) for item in exits}
     if any(look.counts(name) for name in leaving if name is not None):
         return {}  # a counter would leave with what it is at the later end
     compared = items[condition.data[0].node]
@@ -44,7 +47,7 @@ def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str
         counter, end = look.variable(item.data[0]), items[item.data[1].node]
         if counter is None or end.node.op not in ENTER or not look.counts(counter):
             continue
-        if sum(e.node == end.node.name for other in items.values() for e in other.data) > 1:
+        if sum(map(len, plan.taken_from(end.node.name).values())) > 1:
             continue  # what else takes it wants the end as it is
         steps, lengths = _end(look.origin(end.data[0]), look)
         if steps is not None and lengths is not None and look.only_keeps(counter, lengths):

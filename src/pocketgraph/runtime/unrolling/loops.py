@@ -165,7 +165,7 @@ class _Unrolling(PartialUnrolling):
         gate = needed_by(condition, body.items, heads)
         variables = {name: loops.first_and_next(head, items) for name, head in heads.items()}
         back = {name: again for name, (_, again) in variables.items()}
-        ends = later_ends(condition, back, items)
+        ends = later_ends(condition, back, exits, self.plan)
         state: dict[Endpoint, Value] = {Endpoint(i.node.name, 0): self.entering(i) for i in enters}
         state.update((Endpoint(name, 0), self.outside(end)) for name, end in ends.items())
         for name, (first, _) in variables.items():
