@@ -50,8 +50,9 @@ def command_on_model(command: str, words: str = "") -> str:
     if path or words:
         return f"`{command.replace('{}', quoted_path(path), 1)}`" if path else words
     name, *rest = command.split()[1:]
-    flags = [word for word in rest if word.startswith("-") and len(word) > 2]  # -o is none
-    return " with ".join([name, *(flag if option("").startswith("-") else flag.lstrip("-") for flag in flags)])
+    flags = [word for word in rest if word[1:2] == "-"]
+    is_typed = option("repair") != "repair"
+    return " with ".join([name, *(flag if is_typed else flag.lstrip("-") for flag in flags)])
 
 
 def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], str]) -> None:
