@@ -246,6 +246,7 @@ def test_a_training_whose_newest_checkpoint_is_away_says_so(
 ) -> None:
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-9"\n')
     (tmp_path / "model.ckpt-7.index").write_bytes(b"")
-    further = {"verify": [tmp_path]}.get(command, ["-o", tmp_path / "out"] if command != "summarize" else [])
+    place = ["-o", tmp_path / "out.tflite"]
+    further = {"verify": [tmp_path], "ship": place, "quantize": [*place, "--mode=dynamic"]}.get(command, [])
     assert call(command, tmp_path, *further) != 0
     assert "says that the latest checkpoint is model.ckpt-9, which is not here" in capsys.readouterr().err

@@ -61,8 +61,7 @@ class Kind(Enum):
     TENSORFLOW_JS = (
         "a TensorFlow.js model",
         "give the SavedModel, graph or Keras model that it was converted from; where that is lost, the package "
-        "tfjs-graph-converter makes a frozen graph of it, and of one of layers tensorflowjs_converter "
-        "--input_format=tfjs_layers_model --output_format=keras_saved_model a SavedModel",
+        "tfjs-graph-converter makes a frozen graph of it, and of one of layers tensorflowjs_converter a SavedModel",
     )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
