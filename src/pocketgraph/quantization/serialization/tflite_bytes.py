@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
@@ -42,7 +43,10 @@ def model_bytes(
     """
     written = as_written(program, without)
     contents = writer.Contents([written], unnamed=unnamed(written), metadata=metadata)
-    return b"".join(writer.file_pieces(contents))
+    written_file = io.BytesIO()
+    for piece in writer.file_pieces(contents, passing=True):  # joined at the end, all of them would be held
+        written_file.write(piece)
+    return written_file.getvalue()
 
 
 def as_written(program: Program, without: Collection[str] = ()) -> Program:
