@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.thread_map import mapped
+from pocketgraph.quantization.thread_map import mapped
 
 
 def run_passes(program: Program, passes: Iterable[Pass], without: Collection[str] = ()) -> None:
