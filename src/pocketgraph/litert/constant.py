@@ -51,10 +51,6 @@ class Constant:
         values = np.asarray(array)
         return Constant(lambda: values, values.shape, values.dtype, is_stored=True)
 
-    def stored(self) -> Constant:
-        """The same, computed once for all who read it; itself where reading computes nothing."""
-        return self if self._is_stored else Constant.of(self.numpy())
-
     @property
     def nbytes(self) -> int:
         return int(math.prod(self.shape)) * self.dtype.itemsize

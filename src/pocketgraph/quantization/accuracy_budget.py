@@ -22,8 +22,8 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, 
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import both, mapped_ahead
 from pocketgraph.quantization.pipeline import analyze, finish
-from pocketgraph.quantization.thread_map import both, mapped_ahead
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,

@@ -9,7 +9,6 @@ from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.program_pass import store_constants
 
 
 def quantize_program(
@@ -50,7 +49,6 @@ def analyze(
     quantization_steps.check_names(options.without)
     if count < 1:
         raise UsageError("there is no sample to calibrate with", hint="give at least a few, better 100")
-    store_constants(program, options.threads)
     state = QuantizationState(program, samples, count, options, progress or silent, resume or ResumeState())
     quantization_steps.run_steps(state, quantization_steps.ANALYSIS_STEPS)
     return state

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from pocketgraph.graph.named_pass import Pass
-from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.thread_map import mapped
 
 
 def run_passes(program: Program, passes: Iterable[Pass], without: Collection[str] = ()) -> None:
@@ -15,16 +13,6 @@ def run_passes(program: Program, passes: Iterable[Pass], without: Collection[str
     for each in passes:
         if each.name not in without:
             each.run(program)
-
-
-def store_constants(program: Program, threads: int) -> None:
-    """Computes constants once that many steps read, such as weights in LiteRT's order of axes, in place."""
-    values = dict.fromkeys(v for operation in program.operations for v in operation.inputs if v is not None)
-    constants = list({id(value.constant): value.constant for value in values if value.constant is not None}.values())
-    stored = dict(zip(map(id, constants), mapped(Constant.stored, constants, threads), strict=True))
-    for value in values:
-        if value.constant is not None:
-            value.constant = stored[id(value.constant)]
 
 
 def subprogram(program: Program, outputs: Sequence[Value]) -> Program:

@@ -48,6 +48,7 @@ from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import both
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
@@ -56,7 +57,6 @@ from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
-from pocketgraph.quantization.thread_map import both
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import are_forecasts
 from pocketgraph.runtime.comparison.tag_accuracy import are_tags

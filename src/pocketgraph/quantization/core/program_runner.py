@@ -14,9 +14,9 @@ from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
-from pocketgraph.quantization.thread_map import mapped
 
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]

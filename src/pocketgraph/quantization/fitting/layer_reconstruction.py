@@ -24,6 +24,7 @@ from pocketgraph.quantization.core.quantized_weights import (
     float_weights,
     largest_code,
 )
+from pocketgraph.quantization.core.thread_map import both, mapped
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import (
@@ -33,7 +34,6 @@ from pocketgraph.quantization.fitting.second_order_rounding import (
     inverse,
     round_in_order,
 )
-from pocketgraph.quantization.thread_map import both, mapped
 
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it

@@ -21,6 +21,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import mapped, mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
 from pocketgraph.quantization.fitting.layer_reconstruction import (
     FitSettings,
@@ -31,7 +32,6 @@ from pocketgraph.quantization.fitting.layer_reconstruction import (
     reconstruct,
 )
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
-from pocketgraph.quantization.thread_map import mapped, mapped_ahead
 
 FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
 SMALL = HYBRID

@@ -37,6 +37,7 @@ from pocketgraph.quantization.core.quantized_weights import (
     replace_weights,
     rounded,
 )
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
@@ -44,7 +45,6 @@ from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_red
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
 from pocketgraph.quantization.observing.synthetic_inputs import is_picture, synthetic_inputs
 from pocketgraph.quantization.program_pass import copied
-from pocketgraph.quantization.thread_map import mapped_ahead
 
 ACTIVATION_OPS = ("Relu", "Relu6")
 """Not a trait: the nodes that become the activation of a layer, and so may stand behind its batch norm."""

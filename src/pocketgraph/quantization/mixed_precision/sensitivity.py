@@ -20,10 +20,10 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, 
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import replace_weights
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.mixed_precision.segmented_execution import Held, SegmentedExecution
 from pocketgraph.quantization.program_pass import copied
-from pocketgraph.quantization.thread_map import mapped_ahead
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
 """What may follow the scores of a classifier; errors are measured before it, where they are not squeezed together."""

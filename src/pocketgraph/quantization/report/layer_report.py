@@ -22,10 +22,10 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, 
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded_values
+from pocketgraph.quantization.core.thread_map import both, mapped_ahead
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.report.error_split import with_probes
-from pocketgraph.quantization.thread_map import both, mapped_ahead
 from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report

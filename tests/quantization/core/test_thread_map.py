@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketgraph.quantization.thread_map import mapped_ahead
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 
 
 def test_so_many_calls_run_at_once_and_results_keep_the_order() -> None:
