@@ -511,3 +511,21 @@ def test_open_sizes_that_only_nan_was_compared_of_are_fixed(
     assert not said or "NaN or infinity for made-up inputs, which proves nothing" in said[0]
     shape = pocketgraph.load(tmp_path / "net.tflite")["x"].attrs["shape"]
     assert str(shape) == ("[1,4]" if is_fixed else "[?,4]")
+
+
+def test_open_sizes_stand_in_the_file_as_the_samples_have_them(tmp_path: pathlib.Path) -> None:
+    """Two heights that grow by half with the other sizes that are tried, as the batch does: 64, and 66 without the
+    layer's border. TensorFlow's layer makes [1,64,32,4] of [1,66,34,3]."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        w = Const(float[3,3,3,4] 0.1)
+        conv = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="VALID")
+        rows = Const(int32 [-1, 4])
+        y = Reshape(conv, rows, T=float, Tshape=int32)
+    """)
+    for height, of_y in ((66, [64 * 32, 4]), (64, [62 * 32, 4])):
+        path = tmp_path / f"{height}.tflite"
+        pocketgraph.export(graph, path, samples=np.ones((1, height, 34, 3), np.float32))
+        tensors = Table.root(path.read_bytes()).tables(2)[0].tables(0)
+        shapes = {tensor.text(3): tensor.numbers(0, "i32") for tensor in tensors}
+        assert [list(shapes[name]) for name in ("x", "y")] == [[1, height, 34, 3], of_y]

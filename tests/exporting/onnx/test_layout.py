@@ -140,3 +140,22 @@ def test_a_transpose_that_conjugates_turns_real_numbers_too() -> None:
         ["y:0"],
     )
     np.testing.assert_array_equal(run(proto, {"x": x})[0], -x.T)
+
+
+def test_what_follows_a_convolution_in_half_precision_is_converted_where_the_convolution_left_it() -> None:
+    """The values are TensorFlow 2.21's. ONNX Runtime computes neither operator in float16."""
+    proto = exported(
+        """
+        x = Placeholder(dtype=half, shape=[?,2,2,1])
+        w = Const(half [[[[1, -0.5]]]])
+        c = Conv2D(x, w, T=half, strides=[1,1,1,1], padding="SAME")
+        p = Softmax(c, T=half)
+        axis = Const(int32 1)
+        s = Cumsum(c, axis, T=half, Tidx=int32)
+        """,
+        ["p:0", "s:0"],
+    )
+    shares, sums = run(proto, {"x": np.float16([[[[1], [2]], [[-1], [0.5]]]])})
+    wanted = [[[[0.8174, 0.1824], [0.9526, 0.0474]], [[0.1824, 0.8174], [0.679, 0.3208]]]]
+    np.testing.assert_allclose(shares, wanted, atol=1e-3)
+    np.testing.assert_array_equal(sums, np.float16([[[[1, -0.5], [2, -1]], [[0, 0], [2.5, -1.25]]]]))

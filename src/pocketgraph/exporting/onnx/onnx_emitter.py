@@ -123,19 +123,18 @@ class OnnxEmit(OnnxOperands):
         **attrs: Any,
     ) -> list[OnnxValue]:
         """Adds an operator with several outputs; types and widening as for ``op``."""
-        operands = [None if value is None else self.made(value) for value in inputs]
         place = 1 if code == "Where" else 0
         attrs = {name.removesuffix("_"): value for name, value in attrs.items()}
-        main = operands[place].dtype if len(operands) > place and operands[place] is not None else FLOAT  # type: ignore[union-attr]
+        first = inputs[place] if len(inputs) > place else None
+        main = FLOAT if first is None else first.dtype
         wide = computed_type(code, main)
         if wide is None:
             raise self.unsupported(f"ONNX's {code} does not take {main.name}")
-        if wide is not main:
-            operands = [
-                self.cast(value, wide) if value is not None and value.dtype is main and not (code == "Where" and i == 0)
-                else value
-                for i, value in enumerate(operands)
-            ]  # fmt: skip
+        operands = [
+            value if value is None
+            else self.made(self.cast(value, wide) if value.dtype is main and i >= place else value)
+            for i, value in enumerate(inputs)
+        ]  # fmt: skip
         made: list[OnnxValue] = []
         for index in range(outputs):
             shape = None if shapes is None else shapes[index]

@@ -20,7 +20,7 @@ from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
-"""Neither is 1, at which what moves axes and what reshapes are the same."""
+"""They follow each other. Neither is 1, at which what moves axes and what reshapes are the same."""
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 
@@ -102,10 +102,11 @@ def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps:
 def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Opened | str:
     try:
         first = float_program(_with_sizes(entry, axes, FIRST_BATCH, 0), model)
-        other = float_program(_with_sizes(entry, axes, OTHER_BATCH, 1), model)
+        other = grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 1), model)
+        if any(axis for opened in axes for axis in opened):
+            grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 0), model)
     except PocketgraphError as error:
         return error.what
-    has_batch = any(0 in opened for opened in axes)
     pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
     if len(first.operations) != len(other.operations):
         return "other sizes need other operators"
@@ -126,27 +127,29 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         for a, b in pairs.items()
         if a.shape != b.shape and a.constant is None
     }
-    if has_batch:
-        by_batch = _by_batch(entry, axes, pairs)
-        if isinstance(by_batch, str):
-            return by_batch
+    if any(0 in opened for opened in axes):
+        why = _by_batch(entry, axes, first, grown)
+        if why:
+            return why
     return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
 
 
-def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], pairs: dict[Value, Value]) -> str | None:
-    """Gives every value the shape that it has for the batch of ``sizes``, by how it grew."""
+def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grown: Program) -> str:
+    """Gives every value of ``first`` the shape that it has for the batch of ``sizes``, by how it grew with the batch
+    alone in ``grown``; else says why it cannot."""
+    if [operation.code for operation in first.operations] != [operation.code for operation in grown.operations]:
+        return "other sizes need other operators"
     batch = next((port.sizes or (1,))[0] for port, opened in zip(entry.inputs, axes, strict=True) if 0 in opened)
-    for a, b in pairs.items():
-        if a.constant is None and a.shape != b.shape:
-            # Sizes that grow by more than the batch does are other open sizes, and stay.
-            a.shape = tuple(_scaled(x, y, batch) for x, y in zip(a.shape, b.shape, strict=True))
-    return None if all(min(a.shape, default=1) > 0 for a in pairs) else "a size does not grow with the batch"
+    more = batch - FIRST_BATCH
+    for a, b in zip(_computed(first), _computed(grown), strict=True):
+        a.shape = tuple(x + (y - x) * more for x, y in zip(a.shape, b.shape, strict=True))
+    is_positive = all(min(value.shape, default=1) > 0 for value in _computed(first))
+    return "" if is_positive else "a size does not grow with the batch"
 
 
-def _scaled(first: int, other: int, batch: int) -> int:
-    """A size for another batch; one that does not grow as the batch does stays."""
-    is_batch = first != other and first * OTHER_BATCH == other * FIRST_BATCH
-    return first // FIRST_BATCH * batch if is_batch else first
+def _computed(program: Program) -> list[Value]:
+    """What goes in, and what operations make, in order."""
+    return [*program.inputs, *(value for operation in program.operations for value in operation.outputs)]
 
 
 def _same(
