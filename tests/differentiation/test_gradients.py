@@ -209,6 +209,74 @@ def test_tensors_that_count_as_constants() -> None:
     assert_near(run(pocketgraph.gradients(graph, "y", "x", stop_gradients=["a"]), {"x": x})[0], x**2)
 
 
+@pytest.mark.parametrize(
+    ("stop", "want"),
+    [
+        ([], [475.5, 177.75, 1.5, 1.5]), (["b"], [120.0, 177.75, 1.5, 1.5]), (["x"], [475.5, 177.75, 1.5, 1.5]),
+        (["o"], [100.5, 0, 1.5, 0]), (["left"], [100.5, 0, 1.5, 1.5]), (["x", "b"], [120.0, 177.75, 1.5, 1.5]),
+        (["y"], [0, 0, 0, 0]),
+    ],
+)  # fmt: skip
+def test_an_x_that_counts_as_a_constant_has_its_gradient_as_in_tensorflow(stop: list[str], want: list[float]) -> None:
+    """Of three rounds of o = o b + x from b = 2 x on, and y = o x; the numbers are those of tf.gradients, 1.15."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        two = Const(float 2)
+        b = Mul(x, two, T=float)
+        zero = Const(int32 0)
+        start = Enter(zero, T=int32, frame_name="w")
+        first = Enter(b, T=float, frame_name="w")
+        held_b = Enter(b, T=float, frame_name="w", is_constant=true)
+        held_x = Enter(x, T=float, frame_name="w", is_constant=true)
+        count = Merge(start, next_count, N=2, T=int32)
+        value = Merge(first, next_value, N=2, T=float)
+        three = Const(int32 3, ^count)
+        less = Less(count, three, T=int32)
+        more = LoopCond(less)
+        way_count = Switch(count, more, T=int32)
+        way_value = Switch(value, more, T=float)
+        one_more = Identity(way_count:1, T=int32)
+        one = Const(int32 1, ^one_more)
+        added = Add(one_more, one, T=int32)
+        product = Mul(way_value:1, held_b, T=float)
+        sum = Add(product, held_x, T=float)
+        next_count = NextIteration(added, T=int32)
+        next_value = NextIteration(sum, T=float)
+        left = Exit(way_value, T=float)
+        o = Identity(left, T=float)
+        y = Mul(o, x, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", ["x", "b", "o", "left"], stop_gradients=stop, unconnected="zero")
+    assert run(slopes, {"x": 1.5}) == want
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize(
+    ("op", "want"),
+    [
+        ("Sum", [[np.inf, 1], [0, 0], [3, np.nan], [np.inf, 1]]),
+        ("Max", [[0, 0], [0, 0], [3, np.nan], [np.inf, 1]]),
+        ("Min", [[np.inf, 1], [0, 0], [3, np.nan], [0, 0]]),
+    ],
+)
+def test_dropped_rows_get_no_gradient_where_others_are_not_finite(
+    op: str, want: list[list[float]], engine: str | None
+) -> None:
+    """TensorFlow 1.15's numbers."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[4,2])
+        i = Const(int32 [0, -1, 1, 0])
+        n = Const(int32 2)
+        s = UnsortedSegment{op}(x, i, n, T=float, Tindices=int32, Tnumsegments=int32)
+        c = Const(float [[inf, 1], [3, nan]])
+        y = Mul(s, c, T=float)
+    """)
+    slopes = pocketgraph.gradients(graph, "y", "x")
+    with pocketgraph.Session(slopes, **({"engine": engine} if engine else {})) as session:
+        (found,) = session.run(list(slopes.outputs), {"x": [[1, 5], [2, 4], [3, 4], [9, 9]]})
+    np.testing.assert_array_equal(found, np.float32(want))
+
+
 @pytest.mark.parametrize("way", [True, False])
 def test_conditionals_go_back_through_the_branch_that_ran(way: bool) -> None:
     graph = parse("""

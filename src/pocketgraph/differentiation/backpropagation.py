@@ -71,7 +71,7 @@ def backpropagate(
         builder: where nodes are added, in its present scope.
         ys: what is differentiated.
         xs: by which tensors, by canonical name.
-        stop: tensors that count as constants, by canonical name: nothing flows on behind them.
+        stop: tensors that count as constants: nothing flows on behind them, and an x among them has its gradient.
 
     Returns:
         The gradient by each x, None where no y depends on it.
@@ -123,7 +123,7 @@ class _WayBack:
         problems: the nodes on the way that have no gradient.
     """
 
-    def __init__(self, builder: GraphBuilder, ys: Sequence[str], xs: Sequence[str], stop: Collection[str]) -> None:
+    def __init__(self, builder: GraphBuilder, ys: Sequence[str], xs: Sequence[str], stop: frozenset[str]) -> None:
         self.builder, self.graph, self.stop = builder, builder.graph, stop
         self.problems: list[str] = []
         self.loops = find_loops(self.graph) if any(node.op == "Enter" for node in self.graph) else []
@@ -196,22 +196,24 @@ class _WayBack:
 
     def _through(self, node: Node, carrying: set[str]) -> bool:
         """Notes whether gradients flow through a node; whether anything is new."""
-        through = any(canonical(ref) in carrying and canonical(ref) not in self.stop for ref in node.data_inputs)
+        through = any(canonical(ref) in carrying for ref in node.data_inputs)
         if not through or node.name in self.way or GRADIENTS.row(node.op) is no_gradient:
             return False
+        dtypes = opdefs.known_output_dtypes(node) or ()
+        outputs = {f"{node.name}:{port}" for port, dtype in enumerate(dtypes) if passes(dtype)}
+        if outputs and outputs <= self.stop:
+            return False
         self.way.add(node.name)
-        carrying |= {
-            f"{node.name}:{port}" for port, dtype in enumerate(opdefs.known_output_dtypes(node) or ()) if passes(dtype)
-        }  # fmt: skip
+        carrying |= outputs - self.stop
         return True
 
     def _through_loop(self, loop: WhileLoop, carrying: set[str]) -> bool:
         """The same for a loop, in which values go round until nothing is new."""
 
         def flows(source: str, *outputs: str) -> bool:
-            if canonical(source) not in carrying or canonical(source) in self.stop or set(outputs) <= carrying:
+            if canonical(source) not in carrying or carrying.union(self.stop).issuperset(outputs):
                 return False
-            carrying.update(outputs)
+            carrying.update(set(outputs) - self.stop)
             return True
 
         if loop.frame not in self.rounds:
@@ -245,7 +247,7 @@ class _WayBack:
         if isinstance(item, WhileLoop):
             self._tried(item.frame, "a loop", lambda: self._back_through_loop(item, arriving))
         elif item.name in self.way:
-            self._tried(item.name, item.op, lambda: _step(self.builder, item, arriving, self.stop))
+            self._tried(item.name, item.op, lambda: self._step(item, arriving))
 
     def _tried(self, name: str, op: str, step: Callable[[], None]) -> None:
         try:
@@ -256,7 +258,7 @@ class _WayBack:
     def _back_through_loop(self, loop: WhileLoop, arriving: dict[str, list[str]]) -> None:
         """Adds the loop that goes back through a loop."""
         builder = self.builder
-        ends = [v for v in loop.variables if any(arriving.get(f"{node.name}:0") for node in v.exits)]
+        ends = [v for v in loop.variables if any(self._flowing(arriving, f"{node.name}:0") for node in v.exits)]
         if not ends:
             return
         around = builder.loop
@@ -279,8 +281,8 @@ class _WayBack:
                 for item in reversed(self.rounds[loop.frame]):
                     self._back(item, inside)
                 for begins, again in rounds.items():
-                    again(_summed(builder, inside, begins) or builder.add("ZerosLike", values[begins]))
-                added = {node.name: _summed(builder, inside, f"{node.name}:0") for node in loop.constants}
+                    again(self._flowing(inside, begins) or builder.add("ZerosLike", values[begins]))
+                added = {node.name: self._flowing(inside, f"{node.name}:0") for node in loop.constants}
             for enter in loop.constants:
                 gradient = added[enter.name]
                 if gradient is not None:
@@ -289,7 +291,7 @@ class _WayBack:
 
     def _at_the_end(self, v: LoopVariable, arriving: dict[str, list[str]]) -> str:
         """The gradient behind the loop, zeros where there is none."""
-        found = [summed for node in v.exits if (summed := _summed(self.builder, arriving, f"{node.name}:0"))]
+        found = [summed for node in v.exits if (summed := self._flowing(arriving, f"{node.name}:0"))]
         if found:
             return found[0] if len(found) == 1 else self.builder.add("AddN", found)
         if v.exits:
@@ -306,26 +308,29 @@ class _WayBack:
             again(self.builder.add("AddN", [value, gradient]))
         return left
 
+    def _step(self, node: Node, arriving: dict[str, list[str]]) -> None:
+        """Adds the gradient of one node, where a gradient arrives at its outputs."""
+        builder = self.builder
+        refs = [f"{node.name}:{port}" for port in range(len(opdefs.output_dtypes(node)))]
+        if not any(arriving.get(ref) for ref in refs if ref not in self.stop):
+            return
+        with builder.scope(f"{node.name}_grad", node.device):
+            grads = [self._flowing(arriving, ref) for ref in refs]
+            function = GRADIENTS.row(node.op)
+            assert function is not None
+            given = function(NodeGradient(builder, node, grads))
+        found = [given] if given is None or isinstance(given, str) else list(given)
+        for ref, gradient in zip(node.data_inputs, found, strict=False):
+            if gradient is not None:
+                self._arrive(arriving, ref, gradient)
+
     def _arrive(self, arriving: dict[str, list[str]], ref: str, gradient: str) -> None:
-        if passes(self.builder.inferred.dtype(ref)) and canonical(ref) not in self.stop:
+        if passes(self.builder.inferred.dtype(ref)):
             arriving.setdefault(canonical(ref), []).append(gradient)
 
-
-def _step(builder: GraphBuilder, node: Node, arriving: dict[str, list[str]], stop: Collection[str]) -> None:
-    """Adds the gradient of one node, where a gradient arrives at its outputs."""
-    count = len(opdefs.output_dtypes(node))
-    refs = [f"{node.name}:{port}" for port in range(count)]
-    if not any(arriving.get(ref) for ref in refs):
-        return
-    with builder.scope(f"{node.name}_grad", node.device):
-        grads = [_summed(builder, arriving, ref) for ref in refs]
-        function = GRADIENTS.row(node.op)
-        assert function is not None
-        given = function(NodeGradient(builder, node, grads))
-    found = [given] if given is None or isinstance(given, str) else list(given)
-    for ref, gradient in zip(node.data_inputs, found, strict=False):
-        if gradient is not None and passes(builder.inferred.dtype(ref)) and canonical(ref) not in stop:
-            arriving.setdefault(canonical(ref), []).append(gradient)
+    def _flowing(self, arriving: dict[str, list[str]], ref: str) -> str | None:
+        """The gradient that flows on behind a tensor."""
+        return None if ref in self.stop else _summed(self.builder, arriving, ref)
 
 
 def _summed(builder: GraphBuilder, arriving: dict[str, list[str]], ref: str) -> str | None:

@@ -48,7 +48,7 @@ def gradients(
         xs: the tensors by which, of a floating type, anywhere in the graph; a variable by its node's name.
         grad_ys: for each y the tensor of the graph that holds the gradient it begins with, of its shape; None means
             ones.
-        stop_gradients: tensors that count as constants.
+        stop_gradients: tensors that count as constants; an x among them has its gradient, and nothing flows on.
         unconnected: what becomes of an x that no y depends on: ``error``, or ``zero`` for zeros in its shape.
         scope: the scope of the new nodes; it gets a number where it is taken.
 

@@ -32,13 +32,13 @@ def unsorted_segment_sum(op: NodeGradient) -> str:
     ids = op.inputs[1]
     zero = op.builder.const(0, op.builder.dtype(ids).base)
     gathered = op.add("GatherV2", op.grad, op.add("Maximum", ids, zero), op.const(0))
-    return op.mul(gathered, _is_used(op, zero))
+    return op.add("SelectV2", _is_used(op, zero), gathered, op.number(0))
 
 
 def _is_used(op: NodeGradient, zero: str) -> str:
-    """1 for rows whose id is not negative, else 0, in a shape that broadcasts over the rows."""
+    """Whether the id of each row is not negative, in a shape that broadcasts over the rows."""
     ids = op.inputs[1]
-    is_used = op.cast(op.add("GreaterEqual", ids, zero), op.dtype)
+    is_used = op.add("GreaterEqual", ids, zero)
     for _ in range(op.rank(op.inputs[0]) - op.rank(ids)):
         is_used = op.add("ExpandDims", is_used, op.const(-1))
     return is_used
@@ -60,10 +60,11 @@ def unsorted_segment_extreme(op: NodeGradient) -> str:
     rows_, ids, count = op.inputs
     zero = op.builder.const(0, op.builder.dtype(ids).base)
     places = op.add("Maximum", ids, zero)
-    found = op.cast(op.add("Equal", rows_, op.add("GatherV2", op.output(), places, op.const(0))), op.dtype)
-    found = op.mul(found, _is_used(op, zero))
-    weighted = op.add("DivNoNan", op.grad, op.add("UnsortedSegmentSum", found, ids, count))
-    return op.mul(op.add("GatherV2", weighted, places, op.const(0)), found)
+    equal = op.add("Equal", rows_, op.add("GatherV2", op.output(), places, op.const(0)))
+    found = op.add("LogicalAnd", equal, _is_used(op, zero))
+    shares = op.add("UnsortedSegmentSum", op.cast(found, op.dtype), ids, count)
+    weighted = op.add("DivNoNan", op.grad, shares)
+    return op.add("SelectV2", found, op.add("GatherV2", weighted, places, op.const(0)), op.number(0))
 
 
 @gradient("SparseSegmentSum")
