@@ -64,6 +64,7 @@ def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], s
 
 def quoted(word: str, system: str = os.name) -> str:
     """A word of a command that is printed, for the shell of a system: Windows knows double quotes only.
+
     >>> quoted("my photos", "posix"), quoted("my photos", "nt")
     ("'my photos'", '"my photos"')
     >>> quoted("out\\\\net.pb", "nt")

@@ -141,9 +141,7 @@ FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what li
 LONG_LAID_OUT = 2  # share: of windows to elements of a window, from which NumPy multiplies larger ones sooner, too
 MOST_TURNED = 128  # channels: of results, up to which it does; LiteRT turns windows in the time of 128 columns
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
-LEAST_NUMPY_NORM = (
-    1_000_000  # elements: of images that a training normalizes (4 MB), from which NumPy takes 0.7 of the time
-)
+LEAST_NUMPY_NORM = 1_000_000  # elements: of images that a training normalizes, from which NumPy takes 0.7 of the time
 LEAST_TRAINED_LAYER = 20_000_000  # multiplications: of a wide convolution that is trained, from which two steps pay
 LEAST_SHALLOW_LAYER = 5_000_000  # multiplications: likewise, of images with fewer than SHALLOW_CHANNELS
 WITHOUT_TILES_SHARE = (

@@ -17,7 +17,7 @@ from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 
 MOST = 1 << 20  # elements of a product; the kernel looks whether there is memory for more
 FEW_ROWS = (
-    32  # of a matrix, up to which copying the one that it is multiplied by takes as long as multiplying, or longer
+    32  # of a matrix, up to which copying the one that it is multiplied by takes as long as the product, or longer
 )
 MOST_HELD = 1 << 23  # elements of a matrix of which a copy is held
 
