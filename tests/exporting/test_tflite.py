@@ -529,3 +529,21 @@ def test_open_sizes_stand_in_the_file_as_the_samples_have_them(tmp_path: pathlib
         tensors = Table.root(path.read_bytes()).tables(2)[0].tables(0)
         shapes = {tensor.text(3): tensor.numbers(0, "i32") for tensor in tensors}
         assert [list(shapes[name]) for name in ("x", "y")] == [[1, height, 34, 3], of_y]
+
+
+def test_a_dropout_whose_draws_are_fed_stays(tmp_path: pathlib.Path) -> None:
+    """The values are TensorFlow's: floor(keep_prob + draws) decides what passes."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4])
+        keep_prob = Const(float 0.5)
+        scaled = RealDiv(x, keep_prob, T=float)
+        size = Shape(x, T=float)
+        noise = RandomUniform(size, dtype=float)
+        sum = Add(keep_prob, noise, T=float)
+        mask = Floor(sum, T=float)
+        y = Mul(scaled, mask, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", inputs=["x", "noise"], outputs=["y"])
+    assert made.notes == ()
+    feeds = {"x": np.float32([1, 2, 3, 4]), "noise": np.float32([0.1, 0.6, 0.5, 0.9])}
+    assert ModelFile(made.path).run("serving_default", feeds)["y"].tolist() == [0, 4, 6, 8]

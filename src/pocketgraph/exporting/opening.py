@@ -40,7 +40,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import (
     synthetic_shapes,
     synthetic_sizes,
 )
-from pocketgraph.runtime.random_answers import without_dropout_left_on
+from pocketgraph.runtime.random_answers import DRAWS, without_dropout_left_on
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 VARIABLE = "variable "
@@ -72,7 +72,7 @@ def opened(
         notify: told what had to be frozen, a sentence each.
         texts: samples of a model that takes texts, by which their lengths are chosen.
         takes_texts: whether the target holds what reads texts, so that nothing is cut off.
-        keep_dropout: whether a dropout, or noise, that training left on stays.
+        keep_dropout: whether a dropout, or noise, that training left on stays; it does where ``inputs`` feed its draws.
 
     Raises:
         UsageError: there are no such names; the rank of an input is not known.
@@ -113,7 +113,7 @@ def opened(
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
-    if not keep_dropout:
+    if not keep_dropout and not any(graph[node_name(name)].op in DRAWS for name in inputs or ()):  # whose draws are fed
         wanted = [tensor for signature in chosen.values() for tensor in signature.outputs.values()]
         graph = without_dropout_left_on(graph, wanted, notes.append)
     graph = without_dropout(graph, only_noop=True)[0]
