@@ -203,6 +203,22 @@ def test_other_samples_or_labels_in_the_same_place_are_another_call(tmp_path: pa
     assert inside != key_of([tmp_path / "model.pb", data, labels], "", str(data))  # all of it is data still
 
 
+def test_other_pictures_behind_the_same_list_are_another_call(tmp_path: pathlib.Path) -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[?,4,4,3])\nm = Mean(x, axes, T=float, Tidx=int32)\ny = Relu(m, T=float)"
+    )
+    pocketgraph.save(Graph([*graph, const("axes", np.int32([1, 2]))]), tmp_path / "net.pb")
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (4, 4), "red").save(tmp_path / name)
+    (tmp_path / "list.txt").write_text("a.png\nb.png\n")
+    call = tmp_path / "net.pb", tmp_path / "out", tmp_path / "list.txt"
+    ship(*call)
+    assert ship(*call).is_resumed
+    Image.new("RGB", (4, 4), "blue").save(tmp_path / "b.png")
+    os.utime(tmp_path / "b.png", (1, 1))
+    assert not ship(*call).is_resumed
+
+
 def test_a_place_that_nothing_can_be_written_to_is_said(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

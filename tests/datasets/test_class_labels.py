@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from pocketgraph.datasets.class_labels import indices
+from pocketgraph.datasets.class_labels import classes_and_numbers, indices
 from pocketgraph.errors import UsageError
 
 
@@ -29,3 +30,17 @@ def test_samples_of_no_other_class_are_told_what_their_label_is() -> None:
         UsageError, match="class 'other'; '_unknown_' is the class of samples that are none of the others"
     ):
         indices(["up", "other"], ["_silence_", "_unknown_", "up"], 3)
+
+
+def test_labels_of_bytes_are_texts() -> None:
+    """NumPy makes an array of bytes of what TensorFlow's datasets call texts."""
+    assert classes_and_numbers(np.array([b"cat", "Grün".encode(), b"\xff"]))[0] == ["cat", "Grün", "\\xff"]
+    assert classes_and_numbers(np.array([[b"a"], [b"b"]]))[0] == ["a", "b"]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_floats_too_large_to_tell_whole_numbers_apart_are_no_classes() -> None:
+    classes, numbers = classes_and_numbers(np.array([1e20, 2.0]))
+    assert classes == []
+    assert numbers is not None
+    assert numbers.tolist() == [[1e20], [2.0]]

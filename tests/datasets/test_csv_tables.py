@@ -164,3 +164,13 @@ def test_tables_as_programs_of_windows_write_them(tmp_path: pathlib.Path) -> Non
         FormatError, match=r"no table in UTF-8 .* at byte 1.; save it in UTF-8: Excel calls that CSV UTF-8"
     ):
         read_table(str(path), [2])
+
+
+def test_long_numbers_of_classes_stay_apart(tmp_path: pathlib.Path) -> None:
+    _, classes = read_table(table(tmp_path, "1,2,9007199254740993\n3,4,9007199254740992\n5,6,7.0\n"), [2])
+    assert classes == ["9007199254740993", "9007199254740992", "7"]
+
+
+def test_rows_of_nothing_but_blanks_are_no_samples(tmp_path: pathlib.Path) -> None:
+    (numbers,), _ = read_table(table(tmp_path, "a,b\n1,2\n,\n3,4\n  \n"), [2])
+    assert numbers.tolist() == [[1, 2], [3, 4]]

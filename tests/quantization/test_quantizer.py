@@ -13,7 +13,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import Graph, const
+from pocketgraph.graph import Graph, Tensor, const
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
@@ -124,6 +124,44 @@ def test_an_interrupted_call_goes_on_with_any_number_of_threads(
     model.save(tmp_path / "net.tflite")
     assert model.to_bytes() == whole
     assert not place.exists()
+
+
+def test_an_interrupted_call_on_a_checkpoint_goes_on_where_that_is_the_same(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training is known by what its variables hold, whichever of its files was named."""
+    from pocketgraph.formats import graphdef
+    from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+    from pocketgraph.quantization.fitting import weight_fitting
+
+    def interrupted(*arguments: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(weight_fitting, "fitted_codes", interrupted)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        w = VariableV2(dtype=float, shape=[8,64], container="", shared_name="")
+        read = Identity(w, T=float)
+        y = MatMul(x, read, T=float)
+    """)
+    definition = b"".join(graphdef.chunks(graph))
+    length = bytes([len(definition) & 127 | 128, len(definition) >> 7])
+    (tmp_path / "model.ckpt.meta").write_bytes(b"\x12" + length + definition)
+    samples = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+
+    def told(model: str, factor: float) -> list[str]:
+        weights = np.float32(factor) * np.arange(512, dtype=np.float32).reshape(8, 64)
+        write_checkpoint(tmp_path / "model.ckpt", {"w": Tensor.from_numpy(weights)})
+        notes = list[str]()
+        with pytest.raises(KeyboardInterrupt):
+            pocketgraph.quantize(
+                tmp_path / model, samples, outputs=["y"], resume=tmp_path / "state.npz", notify=notes.append
+            )
+        return [note for note in notes if "going on" in note]
+
+    assert told("model.ckpt", 1.0) == []
+    assert told("model.ckpt", 1.0) == told("model.ckpt.meta", 1.0) == ["going on from an interrupted call"]
+    assert told("model.ckpt.meta", 2.0) == []
 
 
 @pytest.mark.parametrize(

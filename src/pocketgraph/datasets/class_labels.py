@@ -22,6 +22,8 @@ MAX_LABEL_BYTES = 1 << 24
 LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 NO_LABEL = "???"
+LARGEST_CLASS = 2.0**53
+"""From which on a float does not tell whole numbers apart."""
 _NUMBERS_OF_TWO = ([0, 1], [-1, 1])  # what data call two classes, the second as a hinge loss and a tanh have it
 
 
@@ -175,9 +177,11 @@ def classes_and_numbers(labels: Array) -> tuple[list[str], Array | None]:
         return ([str(best) for best in rows.argmax(axis=1)] if is_class else []), numbers
     flat = rows[:, 0]
     if flat.dtype.kind == "f":
-        if not np.array_equal(flat, np.rint(flat)):
+        if not (np.array_equal(flat, np.rint(flat)) and np.abs(flat).max(initial=0) < LARGEST_CLASS):
             return [], numbers
         flat = flat.astype(np.int64)
+    if flat.dtype.kind == "S":
+        return [label.decode("utf-8", "backslashreplace") for label in flat.tolist()], None
     return [str(label) for label in flat], numbers
 
 

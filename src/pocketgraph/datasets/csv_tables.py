@@ -48,7 +48,7 @@ def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tu
         FormatError: it cannot be read, or a cell is no number.
         UsageError: it has no rows, or rows of another length.
     """
-    rows = rows_of(path)
+    rows = [row for row in rows_of(path) if any(cell.strip() for cell in row)]
     head = rows.pop(0) if rows and not any(_is_number(cell) for cell in rows[0]) else []
     if not rows:
         raise UsageError("there are no samples here", where=path)
@@ -224,4 +224,7 @@ def _is_number(cell: str) -> bool:
 def class_name(cell: str) -> str:
     """A class's name; whole numbers without a point."""
     text = cell.strip()
-    return str(int(float(text))) if _is_number(text) and float(text).is_integer() else text
+    try:
+        return str(int(text))  # of any size, which a float would round
+    except ValueError:
+        return str(int(float(text))) if _is_number(text) and float(text).is_integer() else text

@@ -20,7 +20,7 @@ from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import option
-from pocketgraph.formats import to_bytes
+from pocketgraph.formats import graphdef
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
@@ -301,14 +301,7 @@ class Quantizer:
     def key(self, options: QuantizationOptions, data: Dataset) -> str:
         """What the state of an interrupted call must be of, to be of use to this one: on any number of threads."""
         digest = hashlib.sha256()
-        if isinstance(self.model, Graph):
-            digest.update(bytes(to_bytes(self.model)))
-        else:
-            place = os.fspath(self.model)
-            inside = sorted(os.path.join(folder, name) for folder, _, found in os.walk(place) for name in found)
-            for path in inside or [place]:
-                with open(path, "rb") as file:
-                    for block in iter(lambda: file.read(1 << 20), b""):
-                        digest.update(block)
+        for chunk in graphdef.chunks(self.graphs[0]):
+            digest.update(chunk)
         digest.update(repr((VERSION, replace(options, threads=1), self.asked, data.identity())).encode())
         return digest.hexdigest()

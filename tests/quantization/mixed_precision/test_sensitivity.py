@@ -133,6 +133,17 @@ def test_one_sample_weighs_a_very_heavy_program_whose_noise_is_far_below_what_ma
     np.testing.assert_allclose(list(state.sensitivity.values()), noise_of_codes(first), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("bits", "used"), [("int16", 1), ("int8", 3)])
+def test_one_sample_weighs_sixteen_bits_whose_noise_is_far_below_what_matters(
+    program: Program, bits: str, used: int
+) -> None:
+    options = QuantizationOptions(activations=bits, quiet=-300.0, loud=-300.0)
+    state = QuantizationState(program, lambda: iter(SAMPLES), 3, options)
+    state.ranges = {value: Range(-2.0, 2.5) for o in program.operations for value in (*o.outputs, *program.inputs)}
+    assert sensitivity.measure_sensitivity(state)
+    assert len(state.resume.get(sensitivity.RESUMED)) == used
+
+
 def test_a_tensor_that_nothing_reads_makes_no_noise(program: Program) -> None:
     unread = Value("unread", FLOAT, program.inputs[0].shape)
     more = copied(program)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
-from pocketgraph.datasets.file_lists import files_in
+from pocketgraph.datasets.file_lists import files_in, of_list
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import check_folder, write_atomically
 from pocketgraph.version import VERSION
@@ -59,6 +59,13 @@ def keep(shipment: Shipment, key: str) -> None:
 def is_within(path: str, folder: str) -> bool:
     """Whether a path is of something in a folder, or deeper."""
     return os.path.abspath(path).startswith(os.path.join(os.path.abspath(folder), ""))
+
+
+def listed_files(data: str | os.PathLike[str] | None) -> list[str]:
+    """The files that a list of samples names; none where the data are no list."""
+    with contextlib.suppress(PocketgraphError):
+        return of_list(os.fspath(data))[0] if data is not None else []
+    return []
 
 
 def key_of(paths: Iterable[str | os.PathLike[str] | None], asked: str, folder: str = "") -> str:

@@ -35,7 +35,7 @@ from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_s
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
-from pocketgraph.apps.shipping.resuming import earlier, keep, key_of, made_folder
+from pocketgraph.apps.shipping.resuming import earlier, keep, key_of, listed_files, made_folder
 from pocketgraph.apps.shipping.shipment import (
     FROZEN,
     MODEL,
@@ -158,8 +158,9 @@ def ship(
     if not (signature or outputs):
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
+    key = key_of((source, data, labels, *listed_files(data)), asked + repr(feeds), place)
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 notify_once, key_of((source, data, labels), asked + repr(feeds), place))  # fmt: skip
+                 notify_once, key)  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")

@@ -34,6 +34,7 @@ VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program from which two sample
 MANY_SCORES = 100  # numbers in a sample's scores, over which its noise evens out; of few it differs by the sample
 VERY_HEAVY_SENSITIVITY_SAMPLES = 2
 SAMPLE_DECIBELS = 3.0  # less noise than a step acts on, with which one sample does: a second would need thrice as much
+SAMPLE_DECIBELS_INT16 = 20.0  # the same of int16 codes, which are seldom any louder, and of however few scores
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
 

@@ -255,12 +255,12 @@ def measure_sensitivity(state: QuantizationState) -> bool:
     def tell(done: int) -> None:
         state.progress("weighing each tensor", before + done, total)
 
+    is_very_heavy = most == step_limits.VERY_HEAVY_SENSITIVITY_SAMPLES
     measured = powers_of_codes(program, samples, spans, options.bits, options.threads, tell) if spans else ()
     for at, powers in zip(waiting, measured, strict=False):  # a sample less than was said is no harm
         known[str(at)] = powers
         state.resume.put(RESUMED, {str(at): powers})
-        is_very_heavy = most == step_limits.VERY_HEAVY_SENSITIVITY_SAMPLES
-        if is_very_heavy and _is_far_below(noise_of_codes(known.values()), options):
+        if _is_far_below(noise_of_codes(known.values()), options, is_very_heavy=is_very_heavy):
             break
     in_order = [known[str(at)] for at in range(count) if str(at) in known]
     noise = noise_of_codes(in_order) if in_order else ()
@@ -269,10 +269,12 @@ def measure_sensitivity(state: QuantizationState) -> bool:
     return bool(found)
 
 
-def _is_far_below(noise: Array, options: QuantizationOptions) -> bool:
+def _is_far_below(noise: Array, options: QuantizationOptions, *, is_very_heavy: bool) -> bool:
     """Whether there is so little noise that no step does anything for it, nor would after another sample."""
-    bound = max(options.quiet, options.loud) + step_limits.SAMPLE_DECIBELS
-    return decibels(float(noise.sum())) >= bound
+    if not is_very_heavy and options.bits == 8:  # steps for eight bits go by each tensor's share of however little
+        return False
+    less = step_limits.SAMPLE_DECIBELS if is_very_heavy else step_limits.SAMPLE_DECIBELS_INT16
+    return decibels(float(noise.sum())) >= max(options.quiet, options.loud) + less
 
 
 def keep_most_sensitive(state: QuantizationState) -> bool:
