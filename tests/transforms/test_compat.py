@@ -132,6 +132,70 @@ def test_an_atrous_convolution_keeps_its_padding(pads: str, inner: str, crops: s
     np.testing.assert_allclose(have, want)
 
 
+DILATED = """
+    x = Placeholder(dtype=float, shape=[1,9,9,1])
+    block = Const(int32 [2, 2])
+    pads = Const(int32 [[2, 3], [2, 3]])
+    space = SpaceToBatchND(x, block, pads, T=float)
+    w = Const(float [[[[1]], [[2]], [[3]]], [[[4]], [[5]], [[6]]], [[[7]], [[8]], [[9]]]])
+    conv = Conv2D(space, w, T=float, padding="VALID", strides=[1,1,1,1])
+    crops = Const(int32 [[0, 1], [0, 1]])
+    y = BatchToSpaceND(conv, block, crops, T=float)
+"""
+MIRRORED = """
+    x = Placeholder(dtype=float, shape=[1,5,5,1])
+    size = Const(int32 [7, 7])
+    resize = ResizeBilinear(x, size, T=float)
+    sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
+    pad = MirrorPad(resize, sizes, T=float, Tpaddings=int32, mode="REFLECT")
+    w = Const(float [[[[2]]]])
+    y = Conv2D(pad, w, T=float, padding="VALID", strides=[1,1,1,1])
+"""
+RESIZED = """
+    x = Placeholder(dtype=double, shape=[1,5,5,1])
+    size = Const(int32 [7, 7])
+    resize = ResizeBilinear(x, size, T=double)
+    w = Const(float [[[[2]]]])
+    y = Conv2D(resize, w, T=float, padding="VALID", strides=[1,1,1,1])
+"""
+NORMALIZED = """
+    x = Placeholder(dtype=float, shape=[1,2,2,2])
+    w = Const(float [[[[1, 2], [3, 4]]]])
+    c = Conv2D(x, w, T=float, padding="VALID", strides=[1,1,1,1], data_format="NCHW")
+    m = Const(float [0.5, 1])
+    v = Const(float [1.5, 2])
+    y = BatchNormWithGlobalNormalization(c, m, v, m, v, T=float, variance_epsilon=0.1,
+        scale_after_normalization=true)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "outputs"),
+    [
+        (DILATED.replace("T=float, padding", "T=float, dilations=[1,2,2,1], padding"), "flatten_atrous_conv", "y"),
+        (DILATED.replace('"VALID"', '"EXPLICIT", explicit_paddings=[0,0,1,1,1,1,0,0]'), "flatten_atrous_conv", "y"),
+        (DILATED + "z = Conv2D(x, w, T=float, padding=\"SAME\", strides=[1,1,1,1])", "flatten_atrous_conv", "y,z"),
+        (DILATED, "flatten_atrous_conv", "y,w"), (DILATED, "flatten_atrous_conv", "conv,y"),
+        (MIRRORED, "fuse_resize_pad_and_conv", "y,resize"), (MIRRORED, "fuse_pad_and_conv", "pad,y"),
+        (RESIZED.replace("double", "float"), "fuse_resize_and_conv", "y,resize"),
+        (RESIZED, "fuse_resize_and_conv", "y"),
+        (NORMALIZED, "fold_old_batch_norms", "y"),
+    ],
+)  # fmt: skip
+def test_left_alone_is_what_would_come_out_wrong_or_lose_an_output(text: str, rule: str, outputs: str) -> None:
+    original, fixed = both(text, rule, outputs=outputs)
+    assert set(map(str, fixed)) == set(map(str, parse(text)))
+    assert set(map(str, original)) != set(map(str, fixed))
+
+
+def test_parameters_of_a_normalization_that_are_outputs_stay() -> None:
+    text = NORMALIZED.replace(', data_format="NCHW"', "")
+    fixed = transform(parse(text), "fold_old_batch_norms", "x", "y,m")
+    assert fixed["y"].op == "BiasAdd"
+    assert fixed["m"].tensor.numpy().tolist() == [0.5, 1]
+    assert "v" not in fixed
+
+
 def test_negative_weights_are_rounded_within_their_own_range() -> None:
     values = "[-4.0, -3.0, -2.5, -2.0, -1.0, -4.0, -3.0, -2.5, -2.0, -1.0, -4.0, -3.0, -2.5, -2.0, -1.0, -1.0]"
     original, fixed = both(f"y = Const(float {values})", "round_weights(num_steps=2)", "")

@@ -12,7 +12,7 @@ from pocketgraph.graph.pattern import Match, Pattern, find_matches
 
 Rewrite = Callable[[Match, frozenset[str]], Iterable[Node]]
 """Gives the nodes that take a match's place. The second argument names the matched nodes that nodes outside the match
-refer to, by data or control."""
+refer to, by data or control (``replace_matches`` tells of ``keep_ends``)."""
 
 
 class Replaced(NamedTuple):
@@ -29,6 +29,7 @@ def replace_matches(
     *,
     accept: Callable[[Match], bool] | None = None,
     may_lose_names: bool = False,
+    keep_ends: bool = False,
 ) -> Replaced:
     """The graph with every match of a pattern replaced.
 
@@ -41,6 +42,7 @@ def replace_matches(
         pattern, accept: what to look for; see ``find_matches``.
         rewrite: called once a match, in the graph's order. Nodes of one name are emitted once, the last one given.
         may_lose_names: do not check the names that are used outside; the caller redirects the references.
+        keep_ends: count inputs and outputs of the graph among the names that are used outside.
 
     Raises:
         GraphError: a new node has the name of a node that stays.
@@ -50,6 +52,9 @@ def replace_matches(
         return Replaced(graph, 0)
     owner = {node.name: head for head, match in matches.items() for node in match.nodes}
     used = _used_outside(graph, owner)
+    for name in map(node_name, (*graph.inputs, *graph.outputs)) if keep_ends else ():
+        if name in owner:
+            used.setdefault(owner[name], set()).add(name)
     result: list[Node] = []
     count = 0
     for node in graph:

@@ -27,7 +27,9 @@ def copied(node: Node, *names: str) -> dict[str, AttrValue]:
 
 def takes_resize(match: Match, compat: Compat) -> bool:
     """Whether ``FusedResizeAndPadConv2D`` computes what a matched convolution and its ``resize`` do."""
-    return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
+    conv, resize = match.node, match["resize"]
+    fits = is_plain(conv) and not resize.attr("half_pixel_centers") and resize.attr("T") is conv.attr("T")
+    return compat.original or fits
 
 
 def with_resize(match: Match, paddings: str, mode: AttrValue, compat: Compat) -> Node:

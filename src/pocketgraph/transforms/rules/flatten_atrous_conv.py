@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolution_facts import copied
+from pocketgraph.transforms.parts.convolution_facts import copied, is_plain
 from pocketgraph.transforms.tool import transform
 
 ATROUS = Pattern(
@@ -55,8 +55,9 @@ def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph
     Run it before fold_batch_norms. Where paddings or crops are no constants, they are taken for those of SAME padding.
 
     Differs from the original: where paddings and crops are constants, they decide on SAME or VALID padding, and the
-    convolution is left alone when it is neither (there, it gets SAME); so it is with NCHW and strides. The data input
-    keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is replaced
+    convolution is left alone when it is neither (there, it gets SAME); so it is with NCHW, strides, dilations and
+    explicit paddings, and where its filter or what stands before it is used elsewhere or is an output of the graph. The
+    data input keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is replaced
     (there, the program aborts; with ``Compat.ORIGINAL``, an error).
 
     Raises:
@@ -65,6 +66,8 @@ def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         conv, space, filter_ = match["conv"], match["space"], match["filter"]
+        if filter_.name in used and not compat.original:
+            return list(match.nodes)
         height, width = match["block"].tensor.numpy().reshape(-1)[:2].tolist()
         flat = const(filter_.name, spread(filter_.tensor.numpy(), height, width))
         attrs: dict[str, AttrValue] = {**copied(conv, "T", "strides", "data_format"), "padding": padding(match)}
@@ -83,7 +86,7 @@ def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph
             raise TransformError(what, where=f"node '{match.node.name}'", hint="run fold_constants first")
         return _fits(match) and (compat.original or _padding(match) is not None)
 
-    return replace_matches(graph, ATROUS, rewrite, accept=accept).graph
+    return replace_matches(graph, ATROUS, rewrite, accept=accept, keep_ends=not compat.original).graph
 
 
 def _fits(match: Match) -> bool:
@@ -97,7 +100,7 @@ def _fits(match: Match) -> bool:
 def _padding(match: Match) -> bytes | None:
     """The padding of the one convolution that does the same as the three operations; None when there is none."""
     conv = match["conv"]
-    if conv.attr("data_format", b"NHWC") != b"NHWC" or set(conv.attr("strides", ())) > {1}:
+    if not is_plain(conv) or set(conv.attr("strides", ())) > {1}:
         return None
     block = match["block"].tensor.numpy().reshape(-1)
     given = match["paddings"].attr("value"), match["crops"].attr("value")

@@ -59,13 +59,12 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     Raises:
         TransformError: the multiplier is not a vector of one factor for each output channel.
     """
-    fixed = {node_name(ref) for ref in (*graph.inputs, *graph.outputs)}
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         conv, source, weights, scale = (match[part] for part in ("conv", "input", "weights", "scale"))
         original = [match.node, conv, source, weights, scale]
         values, factors = checked_constant(weights), checked_constant(scale)
-        elsewhere = used if compat.original else used | fixed | {node_name(ref) for ref in source.inputs}
+        elsewhere = used if compat.original else used | {node_name(ref) for ref in source.inputs}
         if {conv.name, weights.name, scale.name} & elsewhere or len({node.name for node in original}) < 5:
             names = [node.name for node in original]
             duplicate_names().update(name for name in names if compat.original and names.count(name) > 1)
@@ -87,7 +86,7 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
             return original
         return [const(weights.name, scaled), source, conv.replace(name=match.node.name)]
 
-    graph = replace_matches(graph, SCALED_PRODUCT, rewrite).graph
+    graph = replace_matches(graph, SCALED_PRODUCT, rewrite, keep_ends=not compat.original).graph
     return graph if compat.original else fold_affine(graph, SUMS | PRODUCTS, TRIGGERS)
 
 

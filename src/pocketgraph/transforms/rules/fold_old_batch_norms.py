@@ -148,17 +148,16 @@ def _repeated(
             shared = used | {node_name(ref) for node in new for ref in node.inputs}
             return new + [node for node in match.nodes if node.name in shared - names]
 
-        graph, times = replace_matches(graph, pattern, rewrite, accept=accept)
+        graph, times = replace_matches(graph, pattern, rewrite, accept=accept, keep_ends=True)
     return graph
 
 
 def _is_ready(match: Match) -> bool:
     """Whether a normalization has statistics (in training it has none yet) and looks at the convolution's channels."""
-    if match.node.op == "BatchNormWithGlobalNormalization":
-        return True
     layouts = {part.node.attr("data_format", b"NHWC") for part in (match, *_convolutions(match))}
     statistics = [checked_constant(part.node) for part in match.inputs[3:]]
-    return len(layouts) == 1 and not all(tensor.size == 0 for tensor in statistics)
+    needs_none = match.node.op == "BatchNormWithGlobalNormalization"
+    return len(layouts) == 1 and (needs_none or not all(tensor.size == 0 for tensor in statistics))
 
 
 class _Reads:

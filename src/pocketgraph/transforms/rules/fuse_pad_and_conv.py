@@ -29,8 +29,9 @@ def fuse_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
              sizes = Const(int32 [[0, 0], [1, 1], [1, 1], [0, 0]])
              y = FusedPadConv2D(x, sizes, w, T=float, padding="VALID", strides=[1,1,1,1], mode="REFLECT")
 
-    Differs from the original: NCHW and dilated convolutions are left alone (there, they come out wrong);
-    the convolution keeps its control inputs.
+    Differs from the original: NCHW and dilated convolutions are left alone (there, they come out wrong), and
+    so are those behind a padding that is an output of the graph (there, it is lost); the convolution keeps its control
+    inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
@@ -40,7 +41,10 @@ def fuse_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
         weights = match.inputs[1].node
         return [weights, match["data"], match["sizes"], Node(conv.name, "FusedPadConv2D", inputs, attrs)]
 
-    return replace_matches(graph, PADDED, rewrite, accept=lambda match: compat.original or is_plain(match.node)).graph
+    def accept(match: Match) -> bool:
+        return compat.original or is_plain(match.node)
+
+    return replace_matches(graph, PADDED, rewrite, accept=accept, keep_ends=not compat.original).graph
 
 
 near_misses = fusion_misses("MirrorPad", "MirrorPad")

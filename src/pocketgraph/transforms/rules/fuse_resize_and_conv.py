@@ -31,15 +31,19 @@ def fuse_resize_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Grap
              y = FusedResizeAndPadConv2D(x, size, y_dummy_paddings, w, T=float, padding="VALID", strides=[1,1,1,1],
                  resize_align_corners=false, mode="REFLECT")
 
-    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
-    (there, they come out wrong); the convolution keeps its control inputs.
+    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers or of other types
+    than the convolution, are left alone (there, they come out wrong), and so are resizes that are outputs of the graph
+    (there, they are lost); the convolution keeps its control inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
         paddings = const(f"{match.node.name}_dummy_paddings", np.zeros((4, 2), np.int32))
         return [match.inputs[1].node, paddings, with_resize(match, paddings.name, b"REFLECT", compat)]
 
-    return replace_matches(graph, RESIZED, rewrite, accept=lambda match: takes_resize(match, compat)).graph
+    def accept(match: Match) -> bool:
+        return takes_resize(match, compat)
+
+    return replace_matches(graph, RESIZED, rewrite, accept=accept, keep_ends=not compat.original).graph
 
 
 near_misses = fusion_misses("Resize", "ResizeBilinear")

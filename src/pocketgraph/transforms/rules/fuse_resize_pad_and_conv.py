@@ -38,8 +38,9 @@ def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> 
              y = FusedResizeAndPadConv2D(x, size, sizes, w, T=float, padding="VALID", strides=[1,1,1,1],
                  resize_align_corners=false, mode="REFLECT")
 
-    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers, are left alone
-    (there, they come out wrong); the convolution keeps its control inputs.
+    Differs from the original: NCHW and dilated convolutions, and resizes with half_pixel_centers or of other types
+    than the convolution, are left alone (there, they come out wrong), and so are resizes and paddings that are outputs
+    of the graph (there, they are lost); the convolution keeps its control inputs.
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
@@ -47,7 +48,10 @@ def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> 
         fused = with_resize(match, pad.data_inputs[1], copied(pad, "mode")["mode"], compat)
         return [match.inputs[1].node, match["sizes"], fused]
 
-    return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=lambda match: takes_resize(match, compat)).graph
+    def accept(match: Match) -> bool:
+        return takes_resize(match, compat)
+
+    return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=accept, keep_ends=not compat.original).graph
 
 
 def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:

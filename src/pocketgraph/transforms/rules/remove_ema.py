@@ -74,7 +74,7 @@ def remove_ema(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
         new = [Node(fake.name, fake.op, [value, low.name, high.name, *control], attrs), source, low, high]
         return new if compat.original else [*new, *_still_needed(match, used, {node.name for node in new})]
 
-    return replace_matches(graph, AVERAGED, rewrite).graph
+    return replace_matches(graph, AVERAGED, rewrite, keep_ends=not compat.original).graph
 
 
 def _still_needed(match: Match, used: frozenset[str], given: set[str]) -> list[Node]:
