@@ -73,7 +73,7 @@ def put_in_place(made: str, path: str) -> list[str]:
         path: where it goes.
 
     Returns:
-        The files, the main one first.
+        The files, the main one first; beside a symbolic link's target lies what goes with it.
     """
     target = os.path.realpath(path)
     folder, main = os.path.split(made)
@@ -93,4 +93,5 @@ def put_in_place(made: str, path: str) -> list[str]:
             os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
             os.replace(os.path.join(made, name), os.path.join(target, name))
         written = [os.path.join(path, name) for name in inside]
-    return [*written, *(os.path.join(os.path.dirname(path), name) for name in beside)]
+    place = os.path.dirname(target if os.path.islink(path) else path)
+    return [*written, *(os.path.join(place, name) for name in beside)]

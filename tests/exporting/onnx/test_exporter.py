@@ -63,6 +63,17 @@ def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
     assert session.run(None, {"image": np.ones((1, 8, 8, 3), np.float32)})[0].shape == (1, 1024)
 
 
+def test_the_file_beside_lies_where_a_link_leads(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "latest.onnx").symlink_to(tmp_path / "models" / "net.onnx")
+    made = pocketgraph.export(net(1024), tmp_path / "latest.onnx", external_data=True)
+    assert sorted(os.listdir(tmp_path / "models")) == ["net.onnx", "net.onnx.data"]
+    assert [os.path.realpath(name) for name in made.files] == [
+        os.path.realpath(tmp_path / "models" / name) for name in ("net.onnx", "net.onnx.data")
+    ]
+    assert made.bytes == sum(os.path.getsize(name) for name in made.files)
+
+
 def test_what_it_says_of_itself(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(
         net(2), tmp_path / "net.onnx", labels=["cat", "dog"], input_mean=127.5, input_std=127.5,

@@ -149,3 +149,21 @@ def test_types_that_it_would_be_wrong_with_are_refused(dtype: str, text: str, re
     """Files with complex numbers did not load; the smallest of uint64 was 2^64 - 1."""
     with pytest.raises(LackingError, match=reason):
         exported(f"x = Placeholder(dtype={dtype}, shape=[3])\n{text}", ["y"])
+
+
+def test_texts_are_compared_from_opset_19_on() -> None:
+    """The values are TensorFlow 2.21's."""
+    text = """
+        x = Placeholder(dtype=string, shape=[?])
+        empty = Const(string "")
+        none = Const(string "none")
+        is_empty = Equal(x, empty, T=string)
+        is_said = NotEqual(x, none, T=string)
+        y = SelectV2(is_empty, none, x, T=string)
+    """
+    with pytest.raises(LackingError, match="export with opset 19"):
+        exported(text, ["is_empty:0"], opset=18)
+    given = {"x": np.array([b"a b", b"", b"none"], object)}
+    is_empty, is_said, chosen = run(exported(text, ["is_empty:0", "is_said:0", "y:0"], opset=19), given)
+    assert (is_empty.tolist(), is_said.tolist()) == ([False, True, False], [True, True, False])
+    assert chosen.tolist() == [b"a b", b"none", b"none"]

@@ -47,6 +47,8 @@ class SortedTable:
         for _ in range(4):
             number, at = self._varint(footer, at)
             numbers.append(number)
+        self._visited: tuple[int, dict[bytes, memoryview]] = (-1, {})
+        """A block that ``get`` visited: which, and what it holds."""
         index = self._block(numbers[2], numbers[3])
         self._last_keys: list[bytes] = []
         self._handles: list[tuple[int, int]] = []
@@ -67,14 +69,15 @@ class SortedTable:
                 yield key, value
 
     def get(self, key: bytes) -> memoryview | None:
-        """The value of one key, or None; visits one block."""
+        """The value of one key, or None; visits one block, unless the key before was in it too."""
         place = bisect_left(self._last_keys, key)
         if place == len(self._handles):
             return None
-        for found, value in self._entries(self._block(*self._handles[place])):
-            if found == key:
-                return value
-        return None
+        visited = self._visited
+        if visited[0] != place:
+            visited = self._visited = place, dict(self._entries(self._block(*self._handles[place])))
+        check_length(self._data.obj, len(self._data), self._where)
+        return visited[1].get(key)
 
     def _block(self, offset: int, size: int) -> memoryview:
         if offset + size + _TRAILER_BYTES > len(self._data) - FOOTER_BYTES:

@@ -21,19 +21,12 @@ LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
 @converts(*COMPARED)
 def compared(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
-    if a.dtype is STRING:
-        a, b = same_texts(emit, a, b)
+    if a.dtype is STRING and emit.opset < 19:
+        raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
         raise emit.unsupported("ONNX does not order truth values")
     found = elementwise(emit, COMPARED[node.op], [a, b], BOOL)
     return unary(emit, "Not", found) if node.op == "NotEqual" else found
-
-
-def same_texts(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
-    """Texts that are to be compared; before opset 19, where one side is constant, as the numbers of its texts."""
-    if emit.opset >= 19:
-        return a, b
-    raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
 
 
 converts(*LOGIC)(lambda emit, node: elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL))
