@@ -369,3 +369,17 @@ def test_writing_what_an_interrupted_call_found_takes_a_small_share_of_the_time(
         if now > before:
             due.append(before)
     assert due == [6.0, 49.0, 92.0]
+
+
+def test_what_stays_float_although_codes_were_asked_for_is_said() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 4])
+        side = Placeholder(dtype=float, shape=[1, 4])
+        w = Const(float [[1.0, 2.0], [0.5, 1.0], [0.25, 3.0], [1.0, 1.0]])
+        y = MatMul(x, w, T=float)
+        z = Sin(side, T=float)
+    """)
+    arrays = {name: np.linspace(-1, 1, 48, dtype=np.float32).reshape(12, 4) for name in ("x", "side")}
+    made = pocketgraph.quantize(graph, arrays, outputs=["y", "z"], io="int8")
+    assert [value.dtype.name for value in (*made.program.inputs, *made.program.outputs)].count("float") == 2
+    assert "'side', 'z' stay float32: what is next to them computes in float" in made.notes

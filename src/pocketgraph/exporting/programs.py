@@ -10,12 +10,11 @@ import numpy as np
 from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
-from pocketgraph.quantization.conversion.int8_conversion import take_pixels
+from pocketgraph.quantization.conversion.int8_conversion import left_in_float, take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
@@ -179,18 +178,8 @@ def quantized_program(
     how = model.normalization
     if io == "uint8" and how is not None and len({*how.mean}) == len({*how.std}) == 1:
         take_pixels(program, how.mean[0], how.std[0])
-    return program, [*outcome.notes, *_left_in_float(program, entry, io)]
-
-
-def _left_in_float(program: Program, entry: EntryPoint, io: str) -> list[str]:
-    """What is to be said of inputs and outputs that stay float although codes were asked for."""
-    if io == "float":
-        return []
-    sides = zip((*entry.inputs, *entry.outputs), (*program.inputs, *program.outputs), strict=True)
-    names = [f"'{port.name}'" for port, value in sides if value.dtype is FLOAT]
-    if len(names) == 1:
-        return [f"{names[0]} stays float32: what is next to it computes in float"]
-    return [f"{', '.join(names)} stay float32: what is next to them computes in float"] if names else []
+    ports = [port.name for port in (*entry.inputs, *entry.outputs)]
+    return program, [*outcome.notes, *left_in_float(program, ports, io)]
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:

@@ -113,7 +113,7 @@ ANALYSIS_STEPS = (
          recurrent_layers.apply,
          lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),
     Step("float_partition", "what computes faster in float stays in float, conversions counted in",
-         float_partition.apply, lambda state: has_float_ends(state) and is_int8(state) and state.is_analyzable),
+         float_partition.apply, lambda state: is_int8(state) and state.is_analyzable),
     Step("layer_check", "a model without a layer to quantize is refused", check_layers, is_optional=False),
     Step("sensitivity", "what the codes of each tensor alone do to the scores, which the next steps decide by",
          sensitivity.measure_sensitivity, lambda state: state.is_analyzable),

@@ -40,7 +40,7 @@ from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of,
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
 from pocketgraph.quantization.class_names import own_names_of
-from pocketgraph.quantization.conversion.int8_conversion import take_pixels
+from pocketgraph.quantization.conversion.int8_conversion import left_in_float, take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
 from pocketgraph.quantization.core import step_limits
@@ -250,6 +250,8 @@ class Quantizer:
         told = [*found.warnings(self.outputs), f"on {counted(len(judging), 'sample')} {which}: {found.words()}"]
         warned = sum(note.startswith("warning:") for note in outcome.notes)
         outcome.notes[warned:warned] = told
+        ends = [*(value.name.removesuffix(":0") for value in self.program.inputs), *self.outputs]
+        outcome.notes += left_in_float(outcome.converted.program, ends, options.io)
         return self.made(outcome, samples, found, options.threads, progress, kept)
 
     def _judging(self, judge: SampleSource | None, everything: Dataset, data: Dataset, *, has_limit: bool) -> Dataset:

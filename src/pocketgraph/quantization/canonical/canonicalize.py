@@ -36,6 +36,7 @@ from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
 from pocketgraph.quantization.canonical.masked_values import bound_masks
+from pocketgraph.quantization.canonical.row_factors import factor_rows
 from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
 from pocketgraph.quantization.program_pass import copied, run_passes
 
@@ -211,6 +212,7 @@ CANONICAL_PASSES = (
     Pass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
     Pass("argmax_of_logits", "the largest logit is chosen without normalizing them", choose_among_logits),
     Pass("function_recognition", "GELU and others are found by their values", recognise_functions),
+    Pass("row_factors", "rows of a table that differ much in size have a factor each", factor_rows),
     Pass("reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing),
     Pass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
     Pass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),

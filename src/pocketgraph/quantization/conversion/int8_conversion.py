@@ -7,7 +7,7 @@ becomes, with float inputs and outputs and the softmax kept in float,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -374,6 +374,15 @@ def take_pixels(program: Program, mean: Scale, std: Scale) -> None:
     is_picture = len(value.shape) == 4 and value.shape[3] in (1, 3)
     if value.dtype is UINT8 and value.quantization is not None and is_picture and std > 0 and 0 <= mean <= MOST_BYTE:
         value.quantization = Quantization((1 / std,), (round(mean),))
+
+
+def left_in_float(program: Program, names: Sequence[str], io: str) -> list[str]:
+    """What is to be said of inputs and outputs, of these names, that stay float although codes were asked for."""
+    ends = zip(names, (*program.inputs, *program.outputs), strict=True)
+    left = [f"'{name}'" for name, value in ends if io != "float" and value.dtype is FLOAT]
+    if len(left) == 1:
+        return [f"{left[0]} stays float32: what is next to it computes in float"]
+    return [f"{', '.join(left)} stay float32: what is next to them computes in float"] if left else []
 
 
 def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:

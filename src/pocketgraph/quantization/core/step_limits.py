@@ -69,6 +69,7 @@ CONSTANT_CHANNEL_SHARE = 1e-4  # of a tensor's range; a channel that moves less 
 # Constants
 FEWEST_COMPRESSED_ELEMENTS = 1024  # of a constant, or of a layer's weights; fewer are not worth the loss
 MOST_COMPRESSION_NOISE = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
+MOST_ROW_NOISE = 1e-2  # of the power of a table's middle row that one scale for all rows may make
 
 # Weights without samples
 SYNTHETIC_WORK = 1_500_000_000  # multiplications of all made-up inputs together, about

@@ -24,13 +24,16 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 EVERYWHERE = float("inf")
 
 
-def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Operation]:
+def faster_in_float(program: Program, coded: Collection[Operation], *, has_float_ends: bool = True) -> list[Operation]:
     """The operations that had better stay in float, in order.
 
     Args:
-        program: the float program, whose inputs and outputs stay in float.
+        program: the float program.
         coded: the operations that could compute with codes; layers among them do in any case.
+        has_float_ends: whether its inputs and outputs stay in float. Where they are codes, as for a device that has
+            little else, only conversions count: what lies between operations that LiteRT has in float alone stays so.
     """
+    ends = _MinimumCut.FLOAT if has_float_ends else _MinimumCut.CODES
     chosen = set(coded)
     free = [operation for operation in program.operations if operation in chosen and not has_weights(operation)]
     if not free:
@@ -42,7 +45,7 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
             cut.tie(place[operation], _MinimumCut.FLOAT, EVERYWHERE)
         elif has_weights(operation):
             cut.tie(_MinimumCut.CODES, place[operation], EVERYWHERE)
-        else:
+        elif has_float_ends:
             in_codes = step_limits.FLOAT_ADVANTAGE_SHARE * step_limits.nanoseconds(operation, in_codes=True)
             cut.tie(place[operation], _MinimumCut.FLOAT, in_codes)
             cut.tie(_MinimumCut.CODES, place[operation], step_limits.nanoseconds(operation, in_codes=False))
@@ -52,10 +55,10 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
             if value is not None and value.constant is None and value.dtype is FLOAT:
                 readers.setdefault(value, []).append(place[operation])
     for value in program.outputs:
-        readers.setdefault(value, []).append(_MinimumCut.FLOAT)
+        readers.setdefault(value, []).append(ends)
     makers = {value: place[operation] for value, operation in program.producers().items()}
     for value, reading in readers.items():
-        maker, time = makers.get(value, _MinimumCut.FLOAT), step_limits.conversion_nanoseconds(value.size)
+        maker, time = makers.get(value, ends), step_limits.conversion_nanoseconds(value.size)
         if value.constant is None and value.dtype is FLOAT:
             as_float, as_codes = cut.node(), cut.node()
             cut.tie(maker, as_float, time)
@@ -126,4 +129,4 @@ class _MinimumCut:
 
 def apply(state: QuantizationState) -> bool:
     """The step."""
-    return state.stay_in_float(faster_in_float(state.program, state.coded))
+    return state.stay_in_float(faster_in_float(state.program, state.coded, has_float_ends=state.options.io == "float"))
