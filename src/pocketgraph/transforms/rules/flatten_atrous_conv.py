@@ -11,8 +11,9 @@ from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.fusible_convolutions import is_plain
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolution_facts import copied, is_plain
+from pocketgraph.transforms.parts.convolution_facts import copied
 from pocketgraph.transforms.tool import transform
 
 ATROUS = Pattern(
