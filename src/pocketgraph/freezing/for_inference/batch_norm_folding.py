@@ -53,8 +53,8 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     Differs from the original: a batch norm whose other outputs are used is left alone and weights and statistics that
     another node uses stay (the original makes graphs that do not load); so is one whose convolution, or bias in
     between, something else reads, whose layout is not the convolution's, or whose bias is not one number for each
-    channel (the original scales what others read, or makes graphs that do not load); and an epsilon that is not stated is the op's default (the
-    original takes 0).
+    channel (the original scales what others read, or makes graphs that do not load); and an epsilon that is not stated
+    is the op's default (the original takes 0).
     """
     taken_ports = {node_name(ref) for node in graph for ref in node.data_inputs if parse_ref(ref).port > 0}
     reads = Counter(node_name(ref) for node in graph for ref in node.data_inputs)

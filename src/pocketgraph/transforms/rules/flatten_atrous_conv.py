@@ -58,8 +58,8 @@ def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph
     Differs from the original: where paddings and crops are constants, they decide on SAME or VALID padding, and the
     convolution is left alone when it is neither (there, it gets SAME); so it is with NCHW, strides, dilations and
     explicit paddings, and where its filter or what stands before it is used elsewhere or is an output of the graph. The
-    data input keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is replaced
-    (there, the program aborts; with ``Compat.ORIGINAL``, an error).
+    data input keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is
+    replaced (there, the program aborts; with ``Compat.ORIGINAL``, an error).
 
     Raises:
         TransformError: block sizes or filter are no such constants, with ``Compat.ORIGINAL``.
