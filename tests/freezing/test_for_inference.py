@@ -255,7 +255,7 @@ DIRECT = NORMALIZED.replace("(a, g", "(c, g").replace("a = Add(c, bias, T=float)
         (DIRECT.replace('"VALID"', '"VALID", data_format="NCHW"'), "y"),
         (NORMALIZED + "z = Relu(a, T=float)", "y,z"), (NORMALIZED, "y,a"),
         (NORMALIZED.replace("float [1, 2])", "float [[[[1, 2]]]])"), "y"),
-        (NORMALIZED.replace('"VALID"', '"VALID", data_format="NCHW"').replace("is_tr", 'data_format="NCHW", is_tr'), "y"),
+        (NORMALIZED.replace('"VALID"', '"VALID", data_format="NCHW"').replace("is_t", 'data_format="NCHW", is_t'), "y"),
     ],
 )  # fmt: skip
 def test_left_alone_is_what_would_come_out_wrong(text: str, outputs: str, like: Any) -> None:
