@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -48,44 +50,49 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     BatchNormWithGlobalNormalization and FusedBatchNorm are known; like 2.x FusedBatchNormV3 too, and a bias that is
     added in between is folded as well.
 
-    Differs from the original: a batch norm whose other outputs are used is left alone and weights that another node
-    uses stay (the original makes graphs that do not load), and an epsilon that is not stated is the op's default (the
-    original takes 0).
+    Differs from the original: a batch norm whose other outputs are used is left alone and weights and statistics that
+    another node uses stay (the original makes graphs that do not load); so is one whose convolution, or bias in
+    between, something else reads, whose layout is not the convolution's, or whose bias is not one number for each
+    channel (the original scales what others read, or makes graphs that do not load); and an epsilon that is not stated
+    is the op's default (the original takes 0).
     """
     taken_ports = {node_name(ref) for node in graph for ref in node.data_inputs if parse_ref(ref).port > 0}
+    reads = Counter(node_name(ref) for node in graph for ref in node.data_inputs)
+    reads.update(map(node_name, graph.outputs))
     gone: set[str] = set()
-    weights: set[str] = set()
+    replaced: set[str] = set()
     new: list[Node] = []
     refused: dict[str, list[str]] = {}
     for node in graph:
         if node.op not in _NORMS or (like == "1.15" and node.op == "FusedBatchNormV3"):
             continue
-        match = _match(graph, node, like)
+        match = _match(graph, node, like, reads)
         if isinstance(match, str):
             refused.setdefault(match, []).append(node.name)
             continue
-        if match is None or node.name in taken_ports or match.conv.name in gone:
+        if match is None or node.name in taken_ports:
             continue
         made = _folded(match, like)
         gone |= {node.name, match.conv.name}
-        weights.add(match.weights.name)
+        replaced.add(match.weights.name)
         if match.add is not None:
             gone.add(match.add.name)
         if like == "1.15":
-            gone |= {match.weights.name, *(item.name for item in match.statistics)}
+            replaced |= {item.name for item in match.statistics}
         new += made
     for why, names in refused.items():
         more = f" (and {len(names) - 1} more batch norms)" if names[1:] else ""
         log.warning("the batch norm '%s'%s was not folded: %s", names[0], more, why)
-    gone |= {name for name in weights if all(user.name in gone for user in graph.consumers.get(name, ()))}
+    replaced -= {node_name(ref) for ref in graph.outputs}
+    gone |= {name for name in replaced if all(user.name in gone for user in graph.consumers.get(name, ()))}
     kept = [node for node in graph if node.name not in gone]
     if like == "2.x":
         kept = [node.without_waits(gone) for node in kept]
     return graph.replace([*kept, *new])
 
 
-def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None:
-    """What is folded, or why nothing is; None where that goes without saying."""
+def _match(graph: Graph, norm: Node, like: Version, reads: Mapping[str, int]) -> _FoldedLayer | str | None:
+    """What is folded, or why nothing is; None where that goes without saying. ``reads`` is how often each node is."""
     if len(norm.data_inputs) != 5:
         return None
     conv, *parameters = (graph.find_producer(ref) for ref in norm.data_inputs)
@@ -120,6 +127,16 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
         if item.tensor.shape != (channels,):
             return f"its {what} has the shape {list(item.tensor.shape)} for {channels} channels" + _FROZEN
         found.append(item)
+    form = conv.attr("data_format", b"NHWC")
+    if norm.attr("data_format", b"NHWC") != form:
+        return f"its data_format is not that of '{conv.name}'"
+    if add is not None and bias is not None:
+        by_channel = form == b"NHWC" or add.op == "BiasAdd"
+        if bias.tensor.shape not in ((), (1,), *([(channels,)] if by_channel else [])):
+            return f"the bias before it has the shape {list(bias.tensor.shape)} for {channels} channels"
+    for changed in (conv, add, weights if like == "1.15" else None):
+        if changed is not None and reads[changed.name] > 1:
+            return f"something else reads '{changed.name}'"
     return _FoldedLayer(norm, conv, weights, bias, add, (found[0], found[1], found[2], found[3]))
 
 

@@ -39,7 +39,8 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
         y = Add(Mul(x, s), Sub(beta, Mul(mean, s)))
 
     Without gamma a constant of ones, ``…/gamma``, takes its place. Only ``Add`` is known, not AddV2, as in the
-    original. What else used the ops that are fused must be none: the original's graph would miss them, ours keeps them.
+    original. What else used the ops that are fused must be none: the original's graph would miss them, ours keeps them,
+    and the port of x, which the original loses.
     """
     new: list[Node] = []
     gone: set[str] = set()
@@ -55,7 +56,7 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
             ones = Tensor.from_numpy(np.ones(beta.tensor.shape, beta.tensor.dtype.numpy), beta.tensor.dtype)
             gamma = const(f"{scope if slash else match['scale'].name}/gamma", ones)
             new.append(gamma)
-        inputs = [match["data"].name, gamma.name, beta.name, mean.name, variance.name]
+        inputs = [match["product"].data_inputs[0], gamma.name, beta.name, mean.name, variance.name]
         epsilon = float(match["epsilon"].tensor.numpy().reshape(-1)[0])
         attrs: dict[str, AttrValue] = {
             "T": node.dtype(),
@@ -68,6 +69,7 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
         return graph
     kept_users = [node for node in graph if node.name not in gone]
     still = {node_name(ref) for node in [*kept_users, *new] for ref in node.inputs if not ref.startswith("^")}
+    still |= {node_name(ref) for ref in graph.outputs}
     waiting = [name for name in gone if name in still and name not in {item.name for item in new}]
     while waiting:  # something else uses a part of it
         name = waiting.pop()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, const, node_name
+from pocketgraph.passes.fusible_convolutions import is_plain, takes_resize
 
 KEPT = ("strides", "padding")
 
@@ -22,6 +23,10 @@ def fuse_resize_and_conv(graph: Graph, output_node_names: Iterable[str]) -> Grap
         y = Conv2D(p, w)
 
     Without a resize it is FusedPadConv2D; without a border ``y_dummy_paddings`` are zeros. New nodes come last.
+
+    Differs from the original: what the fused ops do not compute is left alone, which are convolutions in NCHW, with
+    dilations or explicit paddings, and resizes with half_pixel_centers or of other types than the convolution (the
+    original makes graphs of them that give other numbers or do not load).
     """
     uses = Counter(node_name(ref) for node in graph for ref in node.inputs)
     uses.update(output_node_names)
@@ -33,7 +38,9 @@ def fuse_resize_and_conv(graph: Graph, output_node_names: Iterable[str]) -> Grap
         pad = before if before is not None and before.op == "MirrorPad" else None
         source = graph.find_producer(pad.data_inputs[0]) if pad is not None else before
         resize = source if source is not None and source.op == "ResizeBilinear" else None
-        if pad is None and resize is None:
+        if resize is not None and not takes_resize(node, resize):
+            resize = None
+        if not is_plain(node) or (pad is None and resize is None):
             continue
         uses[node.name] = 0
         for fused in (pad, resize):

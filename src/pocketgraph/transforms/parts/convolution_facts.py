@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from pocketgraph.graph import AttrValue, Node, opdefs
 from pocketgraph.graph.pattern import Match
+from pocketgraph.passes.fusible_convolutions import is_plain, takes_resize
 from pocketgraph.transforms.compat import Compat
-
-
-def is_plain(conv: Node) -> bool:
-    """Whether a convolution is NHWC, without dilation and explicit padding, as the fused ops take it for granted."""
-    return (
-        conv.attr("data_format", b"NHWC") == b"NHWC"
-        and set(conv.attr("dilations", ())) <= {1}
-        and conv.attr("padding") in (b"SAME", b"VALID")
-    )
 
 
 def copied(node: Node, *names: str) -> dict[str, AttrValue]:
@@ -25,11 +17,9 @@ def copied(node: Node, *names: str) -> dict[str, AttrValue]:
     return {name: opdefs.attr_or_default(node, name) for name in names}
 
 
-def takes_resize(match: Match, compat: Compat) -> bool:
+def fuses_resize(match: Match, compat: Compat) -> bool:
     """Whether ``FusedResizeAndPadConv2D`` computes what a matched convolution and its ``resize`` do."""
-    conv, resize = match.node, match["resize"]
-    fits = is_plain(conv) and not resize.attr("half_pixel_centers") and resize.attr("T") is conv.attr("T")
-    return compat.original or fits
+    return compat.original or (is_plain(match.node) and takes_resize(match.node, match["resize"]))
 
 
 def with_resize(match: Match, paddings: str, mode: AttrValue, compat: Compat) -> Node:

@@ -11,8 +11,9 @@ from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.fusible_convolutions import is_plain
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolution_facts import copied, is_plain
+from pocketgraph.transforms.parts.convolution_facts import copied
 from pocketgraph.transforms.tool import transform
 
 ATROUS = Pattern(
@@ -57,8 +58,8 @@ def flatten_atrous_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph
     Differs from the original: where paddings and crops are constants, they decide on SAME or VALID padding, and the
     convolution is left alone when it is neither (there, it gets SAME); so it is with NCHW, strides, dilations and
     explicit paddings, and where its filter or what stands before it is used elsewhere or is an output of the graph. The
-    data input keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is replaced
-    (there, the program aborts; with ``Compat.ORIGINAL``, an error).
+    data input keeps its port, and where block sizes or filter are no constants of types int32 and float, nothing is
+    replaced (there, the program aborts; with ``Compat.ORIGINAL``, an error).
 
     Raises:
         TransformError: block sizes or filter are no such constants, with ``Compat.ORIGINAL``.

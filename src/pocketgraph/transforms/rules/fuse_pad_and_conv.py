@@ -5,8 +5,9 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
+from pocketgraph.passes.fusible_convolutions import is_plain
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolution_facts import copied, is_plain
+from pocketgraph.transforms.parts.convolution_facts import copied
 from pocketgraph.transforms.parts.near_misses import fusion_misses
 from pocketgraph.transforms.tool import transform
 

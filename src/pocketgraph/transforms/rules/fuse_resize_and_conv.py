@@ -8,7 +8,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolution_facts import takes_resize, with_resize
+from pocketgraph.transforms.parts.convolution_facts import fuses_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import fusion_misses
 from pocketgraph.transforms.tool import transform
 
@@ -41,7 +41,7 @@ def fuse_resize_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Grap
         return [match.inputs[1].node, paddings, with_resize(match, paddings.name, b"REFLECT", compat)]
 
     def accept(match: Match) -> bool:
-        return takes_resize(match, compat)
+        return fuses_resize(match, compat)
 
     return replace_matches(graph, RESIZED, rewrite, accept=accept, keep_ends=not compat.original).graph
 

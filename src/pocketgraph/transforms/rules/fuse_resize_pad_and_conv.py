@@ -10,7 +10,7 @@ from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.parts.convolution_facts import copied, takes_resize, with_resize
+from pocketgraph.transforms.parts.convolution_facts import copied, fuses_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import source_of
 from pocketgraph.transforms.tool import transform
 
@@ -49,7 +49,7 @@ def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> 
         return [match.inputs[1].node, match["sizes"], fused]
 
     def accept(match: Match) -> bool:
-        return takes_resize(match, compat)
+        return fuses_resize(match, compat)
 
     return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=accept, keep_ends=not compat.original).graph
 
