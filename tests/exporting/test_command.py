@@ -86,8 +86,9 @@ def test_what_is_written_is_read_by_every_command(classifier: pathlib.Path, argu
     assert "mean 127.5 std 127.5, 3 labels" in run("identify", model).output
 
 
-def test_sealed_files(classifier: pathlib.Path) -> None:
+def test_sealed_files(classifier: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cryptography")
+    monkeypatch.chdir(classifier)  # where proposed commands write
     exported(classifier)
     key = classifier / "model.key"
     run("seal", classifier / "net.tflite", classifier / "net.sealed", f"--new-key={key}")
