@@ -174,3 +174,9 @@ def test_long_numbers_of_classes_stay_apart(tmp_path: pathlib.Path) -> None:
 def test_rows_of_nothing_but_blanks_are_no_samples(tmp_path: pathlib.Path) -> None:
     (numbers,), _ = read_table(table(tmp_path, "a,b\n1,2\n,\n3,4\n  \n"), [2])
     assert numbers.tolist() == [[1, 2], [3, 4]]
+
+
+def test_the_column_of_a_number_that_is_none_is_not_that_of_the_class(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FormatError, match="row 2 has 'x'") as caught:
+        read_table(table(tmp_path, "label,a,b\nw,1,2\nx,3,x\n"), [2])
+    assert "other rows have numbers in column 'b'" in str(caught.value)

@@ -74,8 +74,8 @@ def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tu
         try:
             numbers[number] = [float(cell) for cell in cells]
         except ValueError:
-            wrong = next(cell for cell in cells if not _is_number(cell))
-            column = row.index(wrong)
+            column = next(index for index in order if not _is_number(row[index]))
+            wrong = row[column]
             name = f"'{head[column]}'" if column < len(head) else f"number {column + 1}"
             raise FormatError(
                 f"row {number + 1} has '{wrong}', which is no number", where=path,
