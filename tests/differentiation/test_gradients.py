@@ -13,7 +13,7 @@ import pocketgraph
 from function_text import with_functions
 from pocketgraph.differentiation.gradient_table import GRADIENTS
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from support import ROOT
 
@@ -200,6 +200,62 @@ def test_a_second_derivative() -> None:
     x = np.float32([0.3, -1.0])
     want = -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)
     assert_near(run(twice, {"x": x})[0], want)
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize(
+    ("op", "x", "want"),
+    [
+        ("Elu", [-1.5, -0.25, 0.5, 2.0], [0.13891499, -0.6316452, 40.5, 72.0]),
+        ("Selu", [-1.5, -0.25, 0.5, 2.0], [4.1021318, -18.652353, 54.49165, 96.874046]),
+        ("Softplus", [-1.5, -0.25, 0.5, 2.0], [0.0025917431, 3.1625307, 93.554138, 67.690193]),
+        ("Sqrt", [0.25, 0.5, 1.5, 4], [2.25, 9.0, 20.250004, 0.5625]),
+        ("Rsqrt", [0.25, 0.5, 1.5, 4], [-46080.0, -2879.9988, -8.8888845, -0.00068664551]),
+        ("Reciprocal", [-1.5, -0.25, 0.5, 2.0], [1.8728859, 75497472.0, -331776.0, -0.03515625]),
+    ],
+)
+def test_second_derivatives_are_tensorflows(op: str, x: list[float], want: list[float], engine: str | None) -> None:
+    """The gradient of the square of that of c f(x)³: TensorFlow 1.15's numbers."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[4])
+        f = {op}(x, T=float)
+        square = Square(f, T=float)
+        cube = Mul(square, f, T=float)
+        c = Const(float [1, -2, 3, 0.5])
+        y = Mul(cube, c, T=float)
+    """)
+    assert_near(_of_squared_gradient(graph, engine, np.float32(x)), np.float32(want), 1e-6)
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("kind", ["", "3D"])
+def test_second_derivatives_of_max_pooling_are_tensorflows(kind: str, engine: str | None) -> None:
+    """TensorFlow 1.15's numbers, with ties: in two dimensions one of the largest counts, in three all."""
+    ones = ",1" * (kind == "3D")
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,4,4,1{ones}])
+        p = MaxPool{kind}(x, T=float, ksize=[1,3,2,1{ones}], strides=[1,1,2,1{ones}], padding="SAME")
+        y = Square(p, T=float)
+    """)
+    x = np.float32([[1, 2, 2, 0], [5, 4, -1, 3], [0, 1, 7, 7], [2, 2, 3, -4]])
+    want = np.float32([[0, 0, 0, 0], [1800, 0, 0, 72], [0, 0, 3528, 0], [32, 0, 0, 0]])
+    if kind:
+        want[[2, 3], [3, 1]] = 3528, 32
+    shape = (1, 4, 4, 1, *[1] * bool(kind))
+    assert_near(_of_squared_gradient(graph, engine, x.reshape(shape), weigh=True), want.reshape(shape), 1e-6)
+
+
+def _of_squared_gradient(graph: Graph, engine: str | None, x: np.ndarray, *, weigh: bool = False) -> np.ndarray:
+    """The gradient by x of the sum of the squares of the gradient by x, each times a constant x where they weigh."""
+    once = pocketgraph.gradients(graph, "y", "x")
+    weights = const("weights", x if weigh else np.ones_like(x))
+    squares = parse(f"""
+        squares = Square({once.outputs[0]}, T=float)
+        weighed = Mul(squares, weights, T=float)
+    """)
+    twice = pocketgraph.gradients(once.replace([*once, weights, *squares]), "weighed", "x")
+    with pocketgraph.Session(twice, **({"engine": engine} if engine else {})) as session:
+        return session.run(list(twice.outputs), {"x": x})[0]
 
 
 def test_tensors_that_count_as_constants() -> None:

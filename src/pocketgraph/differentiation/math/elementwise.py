@@ -74,6 +74,28 @@ def sigmoid_grad(op: NodeGradient) -> tuple[str, str]:
     return op.mul(op.mul(op.grad, dy), slope), op.add("SigmoidGrad", y, op.grad)
 
 
+@gradient("ReciprocalGrad", "InvGrad")
+def reciprocal_grad(op: NodeGradient) -> tuple[str, str]:
+    """Of ``-dy y²``, by y and by dy."""
+    y, dy = op.inputs
+    return op.mul(op.number(-2), op.mul(op.grad, op.mul(y, dy))), op.add("ReciprocalGrad", y, op.grad)
+
+
+@gradient("SqrtGrad")
+def sqrt_grad(op: NodeGradient) -> tuple[str, str]:
+    """Of ``dy / (2 y)``, by y and by dy; 0 where the gradient is."""
+    share = op.add("Xdivy", op.grad, op.inputs[0])
+    return op.add("Neg", op.add("MulNoNan", op.output(), share)), op.mul(op.number(0.5), share)
+
+
+@gradient("RsqrtGrad")
+def rsqrt_grad(op: NodeGradient) -> tuple[str, str]:
+    """Of ``-dy y³ / 2``, by y and by dy."""
+    y, dy = op.inputs
+    by_y = op.mul(op.mul(op.number(-1.5), op.mul(op.grad, dy)), op.add("Square", y))
+    return by_y, op.add("RsqrtGrad", y, op.grad)
+
+
 @gradient("Cast")
 def cast(op: NodeGradient) -> str | None:
     source = op.builder.dtype(op.inputs[0])

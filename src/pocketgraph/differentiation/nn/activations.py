@@ -16,6 +16,23 @@ def leaky_relu_grad(op: NodeGradient) -> tuple[str, str]:
     return op.add("LeakyReluGrad", op.grad, op.inputs[1], **op.attrs("alpha")), op.zeros(op.inputs[1])
 
 
+@gradient("EluGrad", "SeluGrad")
+def elu_grad(op: NodeGradient) -> tuple[str, str]:
+    """Of dy times what y says of the slope: below 0 it rises with y as y itself does."""
+    dy, y = op.inputs
+    by_y = op.add("Select", op.add("Less", y, op.number(0)), op.mul(op.grad, dy), op.zeros(y))
+    return op.add(op.node.op, op.grad, y), by_y
+
+
+@gradient("SoftplusGrad")
+def softplus_grad(op: NodeGradient) -> tuple[str, str]:
+    """Of ``dy sigmoid(x)``: by x, ``dy / (exp(-x) + 2 + exp(x))``."""
+    dy, x = op.inputs
+    both = op.add("Add", op.add("Exp", op.add("Neg", x)), op.add("Exp", x))
+    slope = op.add("RealDiv", op.mul(op.grad, dy), op.add("Add", both, op.number(2)))
+    return op.add("SoftplusGrad", op.grad, x), slope
+
+
 @gradient("Softmax")
 def softmax(op: NodeGradient) -> str:
     weighted = op.add("Sum", op.mul(op.grad, op.output()), op.const([-1]), keep_dims=True)

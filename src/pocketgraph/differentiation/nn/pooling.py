@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
+from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import POOLING
 
 
 @gradient("MaxPool", "MaxPool3D")
 def max_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*POOLING))
+
+
+@gradient("MaxPoolGrad", "MaxPool3DGrad")
+def max_pool_grad(op: NodeGradient) -> tuple[None, None, str]:
+    """By the gradient that it hands on: which pixels are the largest does not change."""
+    image, pooled, _ = op.inputs
+    if op.attr("padding") == "EXPLICIT":
+        raise GraphError("of explicit paddings it has no gradient here")
+    layer = op.attrs("ksize", "strides", "padding", "data_format")
+    return None, None, op.add(f"{op.node.op}Grad", image, pooled, op.grad, **layer)
 
 
 @gradient("MaxPoolV2")
