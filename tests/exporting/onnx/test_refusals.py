@@ -167,3 +167,23 @@ def test_texts_are_compared_from_opset_19_on() -> None:
     is_empty, is_said, chosen = run(exported(text, ["is_empty:0", "is_said:0", "y:0"], opset=19), given)
     assert (is_empty.tolist(), is_said.tolist()) == ([False, True, False], [True, True, False])
     assert chosen.tolist() == [b"a b", b"none", b"none"]
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64"])
+def test_relu_of_whole_numbers_is_exact(kind: str, opset: int) -> None:
+    largest = int(np.iinfo(kind).max)
+    proto = exported(f"x = Placeholder(dtype={kind}, shape=[3])\ny = Relu(x, T={kind})", ["y"], opset=opset)
+    (found,) = run(proto, {"x": np.array([-3, largest, largest - 1], kind)})
+    assert (found.dtype.name, found.tolist()) == (kind, [0, largest, largest - 1])
+
+
+def test_reshapes_to_nothing_need_opset_14() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[2,0,3])
+        shape = Const(int32 [3, 0])
+        y = Reshape(x, shape, T=float, Tshape=int32)
+    """
+    with pytest.raises(LackingError, match="export with opset 14"):
+        exported(text, ["y"], opset=13)
+    assert run(exported(text, ["y"], opset=14), {"x": np.zeros((2, 0, 3), np.float32)})[0].shape == (3, 0)

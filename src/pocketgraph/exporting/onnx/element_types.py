@@ -20,10 +20,9 @@ COMPUTED_IN = {
         "ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceLogSumExp", "Range", "Less", "LessOrEqual", "Greater",
         "GreaterOrEqual", "Abs", "Sign", "TopK", "MatMul", "Max", "Min", "Clip",
     ),
-    "float double int32": ("Relu",),
     REALS: (
         "Ceil", "Cos", "Exp", "Floor", "Gemm", "Log", "LogSoftmax", "Reciprocal", "Sigmoid", "Sin", "Softmax", "Sqrt",
-        "Sum", "Tanh", "Round", "IsNaN", "IsInf", "BatchNormalization", "LSTM", "GRU", "DFT", "STFT",
+        "Sum", "Tanh", "Relu", "Round", "IsNaN", "IsInf", "BatchNormalization", "LSTM", "GRU", "DFT", "STFT",
         "RandomUniform", "RandomNormal", "RandomUniformLike", "RandomNormalLike", "LayerNormalization",
     ),
     "float": (

@@ -231,6 +231,8 @@ class OnnxEmit(OnnxOperands):
                 return found
         if target.count(-1) > 1:
             raise self.unsupported(f"more than one size of {Shape(shape)} is not known")
+        if 0 in target and self.opset < 14:
+            raise self.unsupported("ONNX reshapes to empty tensors from opset 14 on; export with opset 14")
         extra: dict[str, Any] = {"allowzero": 1} if 0 in target else {}
         return self.op("Reshape", [value, self.ints(target)], list(shape), **extra)
 

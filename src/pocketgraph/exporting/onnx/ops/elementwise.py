@@ -29,6 +29,8 @@ def same(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if node.op in ("Round", "Rint", "Ceil", "Floor") and not value.dtype.is_floating:
         return value
+    if node.op == "Relu" and not value.dtype.is_floating:
+        return elementwise(emit, "Max", [value, emit.like(0, value)])
     return unary(emit, SAME[node.op], value)
 
 
