@@ -22,10 +22,10 @@ MEGABYTE = 1 << 20
 SMALL_GROWTH = {
     "at most some tens of bytes for each element of an input": """
         AdjustContrast ApproxTopK ArgMax ArgMin AsString BroadcastGradientArgs CTCGreedyDecoder DecodeWav
-        DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation Dequantize EncodeBase64 FusedBatchNorm
-        FusedBatchNormV2 FusedBatchNormV3 HistogramSummary IsotonicRegression ListDiff Lu QuantizedBiasAdd
-        RaggedCountSparseOutput RaggedTensorToSparse SerializeSparse SerializeTensor SkipGramGenerateCandidates
-        SparseCountSparseOutput SparseReshape SparseSplit StringToHashBucketFast StringToNumber Svd TopKV2 UnicodeDecode
+        DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation Dequantize EncodeBase64 Fingerprint
+        FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 HistogramSummary IsotonicRegression ListDiff Lu
+        QuantizedBiasAdd RaggedCountSparseOutput RaggedTensorToSparse SerializeSparse SerializeTensor
+        SkipGramGenerateCandidates SparseCountSparseOutput SparseReshape SparseSplit StringToHashBucketFast StringToNumber Svd TopKV2 UnicodeDecode
         UnicodeDecodeWithOffsets UnicodeTranscode Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex
         _TensorToHashBucketFast""",
     "a few bytes besides what goes in": """

@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context
@@ -33,8 +34,7 @@ from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.rectified_layers import RECTIFIERS
 
 PASS = "trained_batch_norms"
-NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-GRADIENTS = tuple(name.replace("Norm", "NormGrad") for name in NORMS)
+GRADIENTS = {name.replace("Norm", "NormGrad") for name in FUSED_BATCH_NORMS}
 
 
 class TrainedNorm(NamedTuple):
@@ -62,7 +62,7 @@ def trained_norms(plan: Plan, held: Collection[str]) -> list[TrainedNorm]:
     inner = held
     for gradient in [item for item in plan.items.values() if item.node.op in GRADIENTS]:
         norm = plan.items.get(gradient.data[3].node)
-        if norm is None or gradient.data[3] != Endpoint(norm.node.name, 3) or norm.node.op not in NORMS:
+        if norm is None or gradient.data[3] != Endpoint(norm.node.name, 3) or norm.node.op not in FUSED_BATCH_NORMS:
             continue
         inner = waited_for(plan) | set(held) if inner is held else inner
         relu, mask = _rectifier(plan, norm, inner), made_by(plan, gradient.data[0], *RECTIFIERS)
