@@ -25,9 +25,9 @@ SMALL_GROWTH = {
         DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation Dequantize EncodeBase64 Fingerprint
         FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 HistogramSummary IsotonicRegression ListDiff Lu
         QuantizedBiasAdd RaggedCountSparseOutput RaggedTensorToSparse SerializeSparse SerializeTensor
-        SkipGramGenerateCandidates SparseCountSparseOutput SparseReshape SparseSplit StringToHashBucketFast StringToNumber Svd TopKV2 UnicodeDecode
-        UnicodeDecodeWithOffsets UnicodeTranscode Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex
-        _TensorToHashBucketFast""",
+        SkipGramGenerateCandidates SparseCountSparseOutput SparseReshape SparseSplit StringToHashBucketFast
+        StringToNumber Svd TopKV2 UnicodeDecode UnicodeDecodeWithOffsets UnicodeTranscode Unique UniqueV2
+        UniqueWithCounts UniqueWithCountsV2 UnravelIndex _TensorToHashBucketFast""",
     "a few bytes besides what goes in": """
         DeviceIndex EncodeWav L2Loss Rank SampleDistortedBoundingBox SampleDistortedBoundingBoxV2 Shape ShapeN
         ShardedFilename ShardedFilespec Size StatelessRandomGetAlg StatelessRandomGetKeyCounter
