@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
+import io
 import os
 import sys
 import warnings
@@ -235,9 +237,14 @@ def _at_home(word: str) -> str:
 
 
 def _own_process() -> None:
-    """What a process that is ours alone does without; each took a tenth of a short command's time."""
+    """What a process that is ours alone does without, each of which took a tenth of a short command's time; and letters
+    of any language on streams that have those of one, or of none."""
     os.environ.setdefault(*SOON_ASLEEP)  # NumPy reads it when it is loaded
     atexit.register(gc.freeze)  # of a process that ends, Python would look for garbage three times
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = codecs.lookup(stream.encoding).name
+            stream.reconfigure(encoding="utf-8" if encoding == "ascii" else None, errors="backslashreplace")
 
 
 SOON_ASLEEP = "OPENBLAS_THREAD_TIMEOUT", "22"

@@ -83,7 +83,8 @@ def near(path: str) -> str:
     except OSError:
         return f"there is no directory '{folder}' either"
     found = nearest(name, beside)
-    return f"did you mean {' or '.join(repr(os.path.join(folder, one)) for one in found)}?" if found else ""
+    named = " or ".join(f"'{os.path.join(folder, one)}'" for one in found)
+    return f"did you mean {named}?" if found else ""
 
 
 def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:

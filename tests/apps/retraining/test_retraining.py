@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,9 @@ def test_the_page_says_what_came_of_it(photos: pathlib.Path) -> None:
     made = retrain(base(), photos)
     commands = next_commands(made, "a b.pb", "labels.txt", str(photos))
     assert commands[1] == "pocketgraph live 'a b.pb' --labels=labels.txt --input_mean=0 --input_std=255"
+    quantizing, live, exporting = (shlex.split(line) for line in next_commands(made, "-a b.pb", "l.txt", str(photos)))
+    assert (live[2], quantizing[2], exporting[2]) == ("./-a b.pb",) * 3
+    assert (quantizing[5], exporting[4]) == ("./-a b_small.tflite", "./-a b.tflite")
     page = as_html(made, "a b.pb", 1234, commands)
     share, count, where = headline(made)
     assert (count, where) == (made.counts["training"], "cross-validation")
@@ -228,6 +232,31 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     assert (tmp_path / "labels.txt").read_text() == "red things\nblue\ngreen\n"
     assert json.loads((tmp_path / "logs" / "figures.json").read_text())["accuracy"]["testing"] == 1.0
     assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
+
+
+def test_labels_of_another_model_stay(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(base(), tmp_path / "base.pb")
+    usual, own = tmp_path / "labels.txt", tmp_path / "my net_labels.txt"
+    usual.write_text("a\nb\nc\n")
+    assert call("retrain", tmp_path / "base.pb", *flags_of(photos, tmp_path / "my net.pb")) == 0
+    said = capsys.readouterr()
+    assert f"{usual} names other classes, and stays: those of this model are in {own}" in said.err
+    assert (usual.read_text(), own.read_text()) == ("a\nb\nc\n", "red things\nblue\ngreen\n")
+    assert f"'--labels={own}'" in said.out
+    flags = [f"--graph={tmp_path / 'my net.pb'}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png"]
+    assert call("label_image", *flags) == 0
+    said = capsys.readouterr()
+    assert f"'{own}' names the classes" in said.err
+    assert said.out.startswith("blue")
+
+    own.unlink()  # those of a model that is made again are its own
+    assert call("retrain", tmp_path / "base.pb", *flags_of(photos, tmp_path / "my net.pb")) == 0
+    assert usual.read_text() == "red things\nblue\ngreen\n"
+    assert not own.exists()
+
+
+def flags_of(photos: pathlib.Path, graph: pathlib.Path) -> list[str]:
+    return [f"--image_dir={photos}", f"--output_graph={graph}"]
 
 
 def test_a_saved_model_is_written_with_the_originals_signature(
