@@ -19,6 +19,7 @@ from pocketgraph.graph.tensor import Array
 
 MOST_LETTERS = 40  # of an example's name in that of its features; a name in a folder has 255 bytes, a letter up to four
 
+
 class Bottlenecks:
     """Features of examples.
 
