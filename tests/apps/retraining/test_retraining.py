@@ -211,6 +211,30 @@ def test_the_same_seed_gives_the_same_bytes_with_and_without_kept_features(
     np.testing.assert_array_equal(changed.weights, retrain(base(), photos).head.weights)
 
 
+def test_kept_features_are_of_what_was_fed_and_of_photos_with_names_of_any_length(
+    photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    photo = photos / "green" / "0.png"
+    photo.rename(photo.with_name(f"{'緑' * 80}.png"))  # 244 bytes, of which a file's name has 255
+    graph = parse("""
+        input = Placeholder(dtype=float, shape=[1,8,8,3])
+        gain = Placeholder(dtype=float, shape=[])
+        axes = Const(int32 [1, 2])
+        mean = Mean(input, axes, T=float, Tidx=int32)
+        bright = Maximum(mean, gain, T=float)
+        weights = Const(float [[1, 0], [0, 1], [1, 1]])
+        logits = MatMul(bright, weights, T=float)
+        scores = Softmax(logits, T=float)
+    """)
+    kept = str(tmp_path / "kept")
+    once, again, other = (
+        retrain(graph, photos, bottleneck_dir=folder, feeds={"gain": np.float32(gain)}).head.weights
+        for folder, gain in ((kept, 0), (kept, 0.5), ("", 0.5))
+    )
+    np.testing.assert_array_equal(again, other)
+    assert not np.array_equal(once, other)
+
+
 def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     save(base(), tmp_path / "base.pb")
     out = tmp_path / "out.pb"
