@@ -122,6 +122,24 @@ def test_the_page_answers_hands_and_keys(model: pathlib.Path, opened: Any) -> No
     assert page.evaluate("pocketgraph.asSvg().match(/stroke-dasharray/g).length") >= 1
 
 
+def test_a_press_in_the_panel_is_for_the_picture_that_it_tells_of(tmp_path: pathlib.Path, opened: Any) -> None:
+    before = "x = Placeholder(dtype=float, shape=[2])\nb = Neg(x, T=float)\nc = Relu(b, T=float)"
+    after = f"z = Placeholder(dtype=float, shape=[2])\na/y = Abs(z, T=float)\na/s = Sign(a/y, T=float)\n{before}"
+    save(parse(before), tmp_path / "a.pb")
+    save(parse(after), tmp_path / "b.pb")
+    call("view", tmp_path / "a.pb", "--compare", tmp_path / "b.pb", "-o", tmp_path / "page.html")
+    page = opened(tmp_path / "page.html")
+    page.evaluate("pocketgraph.reveal(0)")
+    assert page.inner_text("#panel h2") == "x"
+    right = page.locator("canvas").nth(1).bounding_box()
+    page.mouse.move(right["x"] + 50, right["y"] + 50)
+    assert page.evaluate("pocketgraph.panes.indexOf(pocketgraph.state)") == 0, "to pass over is not to touch"
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("() => pocketgraph.panes.indexOf(pocketgraph.state) === 1")
+    page.click("#panel li button")
+    assert page.inner_text("#panel h2") == "b", "what reads x on the left; node 1 on the right is another"
+
+
 def test_the_way_between_two_nodes(model: pathlib.Path, opened: Any) -> None:
     call("view", model, "-o", model.parent / "page.html")
     page = opened(model.parent / "page.html")
