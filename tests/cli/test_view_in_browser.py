@@ -14,9 +14,10 @@ from browsers import browser, watched
 from command_line import call
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph import Function, Graph, Node, const
+from pocketgraph.graph import Func, Function, Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.model_explorer import graph_collection
 from pocketgraph.inspect.view.page import as_html
 from support import model_dir, needs_shared
 
@@ -280,6 +281,22 @@ def test_a_model_of_functions_only(tmp_path: pathlib.Path, opened: Any) -> None:
     page = opened(tmp_path / "page.html")
     assert page.evaluate("pocketgraph.state.graph.name") == "f", "what there is to see comes first"
     assert page.evaluate(DRAWN) == 2
+
+
+def test_a_node_leads_to_the_functions_that_it_calls(tmp_path: pathlib.Path, opened: Any) -> None:
+    names = ("branch 0", f"branch_{'n' * 300}")
+    main = parse("i = Placeholder(dtype=int32, shape=[])\nplain = Neg(i, T=int32)")
+    case = Node("case", "Case", ["i"], {"branches": tuple(map(Func, (*names, names[0])))})
+    graph = main.replace([*main, case], functions={name: Function(name, tuple(main)) for name in names})
+    (tmp_path / "page.html").write_text(as_html(graph, "case"), "utf-8")
+    page = opened(tmp_path / "page.html")
+    page.evaluate("pocketgraph.reveal(2)")
+    called = page.locator("#panel li button[title^=branch]")
+    assert [called.nth(at).get_attribute("title") for at in range(called.count())] == list(names)
+    called.nth(1).click()
+    assert page.evaluate("pocketgraph.state.graph.name") == names[1]
+    nodes = graph_collection(graph, "case")["graphs"][0]["nodes"]
+    assert [node["subgraphIds"] for node in nodes] == [[], [], list(names)]
 
 
 def test_the_view_of_a_notebook(tmp_path: pathlib.Path, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,9 +227,7 @@ function panel() {
     if (node.bits) { make("h3", "In eight bits", side); facts(node.bits, side); }
     list("Inputs", node.inputs.map(([ref, source, carried]) => [ref, carried, source >= 0 ? () => reveal(source) : null]), side);
     list("Read by", [...new Set(node.readers)].map(asEntry), side);
-    for (const [, text] of node.attributes)
-      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text === `func(${one.name})` || text.startsWith(`func(${one.name},`)))
-        list("Function", [[target.name, "", () => show(target)]], side);
+    list("Functions", data.graphs.slice(1).filter((one) => one.name === node.op || node.functions.includes(one.name)).map((one) => [one.name, "", () => show(one)]), side);
     if (node.attributes.length) { make("h3", "Attributes", side); facts(node.attributes, side); }
     return;
   }
