@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +56,8 @@ CUT = """["search", "color"].filter((name) => {
   return pen.measureText(field.placeholder ?? field.selectedOptions[0].text).width > room;
 })"""
 """The fields whose words do not fit into them."""
+PLACED = rb"([\d.]+) 0 0 -([\d.]+) \S+ \S+ cm[^q]*/X\d+ Do"
+"""Where a page of a PDF has a picture: its width and height."""
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
@@ -139,6 +143,16 @@ def test_a_press_in_the_panel_is_for_the_picture_that_it_tells_of(tmp_path: path
     page.wait_for_function("() => pocketgraph.panes.indexOf(pocketgraph.state) === 1")
     page.click("#panel li button")
     assert page.inner_text("#panel h2") == "b", "what reads x on the left; node 1 on the right is another"
+
+
+def test_paper_shows_the_picture_in_its_proportions(model: pathlib.Path, opened: Any) -> None:
+    call("view", model, "-o", model.parent / "page.html")
+    page = opened(model.parent / "page.html")
+    drawn = page.evaluate("pocketgraph.state.canvas.width / pocketgraph.state.canvas.height")
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", page.pdf(), re.DOTALL)
+    texts = [zlib.decompressobj().decompress(one) for one in streams if one[:1] == b"x"]
+    (placed,) = (match for text in texts for match in re.finditer(PLACED, text))
+    assert float(placed[1]) / float(placed[2]) == pytest.approx(drawn, rel=0.01)
 
 
 def test_the_way_between_two_nodes(model: pathlib.Path, opened: Any) -> None:
