@@ -96,8 +96,7 @@ def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:
         error: what the operating system said.
     """
     name = os.fspath(place)
-    listed = "names with commas between them go into a file, one a line, whose path is given" if "," in name else ""
-    hint = near(name) or listed if isinstance(error, FileNotFoundError) else ""
+    hint = near(name) if isinstance(error, FileNotFoundError) else ""
     return FormatError(f"{what} cannot be read: {error.strerror or error}", where=name, hint=hint)
 
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 
+import numpy as np
+
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
@@ -29,6 +31,7 @@ from pocketgraph.quantization.fitting.layer_reconstruction import (
     can_fit,
     collect,
     correct_bias,
+    float_weights,
     reconstruct,
 )
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
@@ -183,10 +186,18 @@ def fitted_codes(
         solver: see ``reconstruct``.
     """
     with blas_threads.at_most(1):  # they would wait for each other, and sums depend on how many there are
-        if rounding == "corrected" or not can_fit(operation):
+        if rounding == "corrected" or not can_fit(operation) or _sums_overflow(operation, wanted, given):
             return correct_bias(operation, nearest, wanted, given)
         how = replace(fit, adaround=rounding == "adaround")
         return reconstruct(operation, wanted, given, data_scale, how, solver)
+
+
+def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
+    """Whether sums of products of a layer's results with rows of its operand may be more than a float32 holds."""
+    values, _ = float_weights(operation)
+    weight = max(float(np.abs(values).max(initial=0)) * given.shape[-1], 1.0)
+    peak = max(float(np.abs(rows).max(initial=0)) for rows in (wanted, given))
+    return peak * peak * weight * len(given) > float(np.finfo(np.float32).max)
 
 
 def apply(state: QuantizationState) -> bool:
