@@ -250,3 +250,12 @@ def test_a_training_whose_newest_checkpoint_is_away_says_so(
     further = {"verify": [tmp_path], "ship": place, "quantize": [*place, "--mode=dynamic"]}.get(command, [])
     assert call(command, tmp_path, *further) != 0
     assert "says that the latest checkpoint is model.ckpt-9, which is not here" in capsys.readouterr().err
+
+
+def test_a_checkpoint_without_a_name_is_called_that(tmp_path: pathlib.Path) -> None:
+    for file in (DIGITS / "training").iterdir():
+        if "model.ckpt" in file.name:
+            shutil.copy(file, tmp_path / file.name[file.name.index(".", len("model.ckpt")) :])
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: ""\n')
+    (note, *_) = ready(tmp_path).notes
+    assert note.endswith("variables of the checkpoint became constants")
