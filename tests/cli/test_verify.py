@@ -210,7 +210,9 @@ def test_a_model_cut_to_pieces_exits_with_1(tmp_path: pathlib.Path) -> None:
     save(parse("mean = Placeholder(dtype=float, shape=[1,3])\ny = Softmax(mean, T=float)"), tmp_path / "cut.pb")
     result = call(whole, str(tmp_path / "cut.pb"), "--json", "--tolerance=1000")
     assert result.exit_code == 1
-    assert json.loads(result.output)["outputs"][0]["problem"] == "does not depend on 'picture' in the second model"
+    assert json.loads(result.output)["outputs"][0]["problem"] == (
+        "does not depend on 'picture' in the second model, which reads 'mean' instead"
+    )
 
 
 def test_shapes_of_open_inputs(tmp_path: pathlib.Path) -> None:

@@ -268,3 +268,12 @@ def test_inputs_of_a_signature_that_nothing_needs_are_told_of(tmp_path: pathlib.
     frozen = freeze_with_report(tmp_path / "net", bind={"rate": 2.0})  # who binds knows
     assert frozen.warnings == (told,)
     assert list(frozen.graph.signatures["serving_default"].inputs) == ["a"]
+
+
+def test_a_checkpoint_without_a_name_is_called_that(tmp_path: pathlib.Path) -> None:
+    for file in (DIGITS / "training").iterdir():
+        if "model.ckpt" in file.name:
+            shutil.copy(file, tmp_path / file.name[file.name.index(".", len("model.ckpt")) :])
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: ""\n')
+    (note, *_) = ready(tmp_path).notes
+    assert note.endswith("variables of the checkpoint became constants")
