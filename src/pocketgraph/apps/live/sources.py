@@ -164,7 +164,7 @@ def _pictures(data: bytes, where: str) -> Iterator[Frame]:
             time = 0.0
             for number, entry in enumerate(ImageSequence.Iterator(picture)):
                 name = f"{where}#{number}" if count > 1 else where
-                yield Frame(np.asarray(entry.convert("RGB")), time, name, alone=count == 1)
+                yield Frame(image_loading.decoded_pixels(entry), time, name, alone=count == 1)
                 time += float(entry.info.get("duration") or 1000 / VIDEO_RATE) / 1000
     except FormatError:
         raise
