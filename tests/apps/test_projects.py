@@ -314,7 +314,9 @@ def test_pi_runs_on_a_picture(tmp_path: pathlib.Path) -> None:
     assert all(re.fullmatch(r"\[\w+\]|\w+=.*|", line) for line in unit.splitlines())
 
 
-@pytest.mark.parametrize(("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("pi", "png", 3), ("linux", "ppm", 3)])
+@pytest.mark.parametrize(
+    ("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("pi", "png", 3), ("linux", "ppm", 3)]
+)
 def test_a_picture_of_another_shape_gives_what_label_image_gives(
     kind: str, form: str, channels: int, tmp_path: pathlib.Path
 ) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.geometry import from_yuv
+from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph.tensor import Array
 
@@ -136,7 +137,7 @@ def _peek(file: BinaryIO | IO[bytes], size: int) -> bytes:
 
 def _folder(path: str, broken: Callable[[FormatError], None] | None) -> Iterator[Frame]:
     """Each picture of a folder and of those inside, by name."""
-    from pocketgraph.datasets import file_lists, image_loading
+    from pocketgraph.datasets import file_lists
 
     places = [place for place in file_lists.files_in(path) if file_lists.is_picture(place)]
     if not places:
