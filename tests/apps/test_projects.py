@@ -317,7 +317,9 @@ def test_pi_runs_on_a_picture(tmp_path: pathlib.Path) -> None:
     assert all(re.fullmatch(r"\[\w+\]|\w+=.*|", line) for line in unit.splitlines())
 
 
-@pytest.mark.parametrize(("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("linux", "ppm", 3)])
+@pytest.mark.parametrize(
+    ("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("pi", "png", 3), ("linux", "ppm", 3)]
+)
 def test_a_picture_of_another_shape_gives_what_label_image_gives(
     kind: str, form: str, channels: int, tmp_path: pathlib.Path
 ) -> None:
@@ -329,6 +331,8 @@ def test_a_picture_of_another_shape_gives_what_label_image_gives(
     out = tmp_path / "out"
     make_project(kind, parse(text), out, name="Scores", labels=["a", "b", "c"], **how)
     pixels = np.random.default_rng(3).integers(0, 256, (31, 44, 3), dtype=np.uint8)
+    if form == "png":  # gray of 16 bits
+        pixels = np.random.default_rng(3).integers(0, 1 << 16, (31, 44), dtype=np.uint16)
     photo = tmp_path / f"photo.{form}"
     Image.fromarray(pixels).save(photo)
     [wanted] = label_image(parse(text), photo if kind == "pi" else pixels, ["a", "b", "c"], **how)

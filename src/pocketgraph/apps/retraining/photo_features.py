@@ -83,8 +83,8 @@ class PhotoFeatures:
     def identity(self) -> str:
         model = self.model
         how = f" {self._distortions} {self._seed}" if self._distortions else ""
-        fed = {name: np.asarray(value).tolist() for name, value in sorted(model.feeds.items())}
-        return f"{model.input} {model.mean} {model.std} {model.outputs} {fed}{how}"
+        how += "".join(f" {name} {np.asarray(value).tolist()}" for name, value in sorted(model.feeds.items()))
+        return f"{model.input} {model.mean} {model.std} {model.outputs}{how}"
 
     @property
     def entrance(self) -> str:
