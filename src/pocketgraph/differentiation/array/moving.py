@@ -28,11 +28,11 @@ def moved_back(op: NodeGradient) -> str:
 gradient("Reshape", "ExpandDims", "Squeeze")(lambda op: op.add("Reshape", op.grad, op.shape_of_input(0)))
 
 
-@gradient("Transpose")
+@gradient("Transpose", "ConjugateTranspose")
 def transpose(op: NodeGradient) -> str:
     order = op.value(1)
     back = op.add("InvertPermutation", op.inputs[1]) if order is None else op.const(np.argsort(order))
-    return op.add("Transpose", op.grad, back)
+    return op.add(op.node.op, op.grad, back)
 
 
 gradient("Roll")(lambda op: op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2]))

@@ -17,6 +17,7 @@ not_differentiable(
     "Identity",
     "Snapshot",
     "CheckNumerics",
+    "CheckNumericsV2",
     "EnsureShape",
     "DebugGradientIdentity",
     "PlaceholderWithDefault",

@@ -59,3 +59,10 @@ def fake_quantization_by_tensors(op: NodeGradient) -> tuple[str, str, str]:
 
 
 gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")(lambda op: op.grad)
+
+
+@gradient("QuantizeAndDequantizeV4")
+def quantization_inside_range(op: NodeGradient) -> tuple[str, str, str]:
+    """Straight through, inside the range; a range of its own gets what lies beyond it."""
+    found = op.add("QuantizeAndDequantizeV4Grad", op.grad, *op.inputs, **op.attrs("axis"))
+    return found, f"{found}:1", f"{found}:2"

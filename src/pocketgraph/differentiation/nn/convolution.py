@@ -18,6 +18,8 @@ BY_INPUT_AND_FILTER = {
 """Not a trait: the ops that compute a convolution's two gradients."""
 TRANSPOSED = {by_input: (by_filter, op) for op, (by_input, by_filter) in BY_INPUT_AND_FILTER.items()}
 """Not a trait: transposed convolutions, which is what the gradients of convolutions by their inputs are."""
+BY_FILTER = {by_filter: (by_input, op) for op, (by_input, by_filter) in BY_INPUT_AND_FILTER.items()}
+"""Not a trait: the gradients of convolutions by their filters."""
 
 
 @gradient(*BY_INPUT_AND_FILTER)
@@ -43,14 +45,15 @@ def transposed_convolution(op: NodeGradient) -> tuple[None, str, str]:
     )
 
 
-@gradient("Conv2DBackpropFilter")
-def conv2d_by_filter(op: NodeGradient) -> tuple[str, None, str]:
+@gradient(*BY_FILTER)
+def convolution_by_filter(op: NodeGradient) -> tuple[str, None, str]:
     image, _, gradient_of_layer = op.inputs
+    by_input, forward = BY_FILTER[op.node.op]
     layer = op.attrs(*LAYER)
     return (
-        op.add("Conv2DBackpropInput", op.shape(image), op.grad, gradient_of_layer, **layer),
+        op.add(by_input, op.shape(image), op.grad, gradient_of_layer, **layer),
         None,
-        op.add("Conv2D", image, op.grad, **layer),
+        op.add(forward, image, op.grad, **layer),
     )
 
 
@@ -64,3 +67,9 @@ def dilation(op: NodeGradient) -> Pair:
 
 
 gradient("BiasAdd", "BiasAddV1")(lambda op: (op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))))
+
+
+@gradient("BiasAddGrad")
+def bias_add_grad(op: NodeGradient) -> str:
+    """Each number for all that were summed to it."""
+    return op.add("BiasAdd", op.zeros(op.inputs[0]), op.grad, **op.attrs("data_format"))

@@ -47,10 +47,9 @@ def local_response_normalization(op: NodeGradient) -> str:
     return op.add("LRNGrad", op.grad, op.inputs[0], op.output(), **layer)
 
 
-@gradient("BlockLSTM")
+@gradient("BlockLSTM", "BlockLSTMV2")
 def block_lstm(op: NodeGradient) -> list[str | None]:
     outputs = [op.output(port) for port in range(7)]
-    found = op.add(
-        "BlockLSTMGrad", *op.inputs, *outputs, op.grad_of(1), op.grad_of(6), **op.attrs("use_peephole")
-    )  # fmt: skip
+    backwards = op.node.op.replace("LSTM", "LSTMGrad")
+    found = op.add(backwards, *op.inputs, *outputs, op.grad_of(1), op.grad_of(6), **op.attrs("use_peephole"))
     return [None, found, *(f"{found}:{port}" for port in range(1, 8))]

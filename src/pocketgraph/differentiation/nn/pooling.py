@@ -6,6 +6,7 @@ from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import POOLING
+from pocketgraph.graph.dtype import INT64
 
 
 @gradient("MaxPool", "MaxPool3D")
@@ -13,14 +14,21 @@ def max_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*POOLING))
 
 
-@gradient("MaxPoolGrad", "MaxPool3DGrad")
+SECOND = {
+    "MaxPoolGrad": "MaxPoolGradGrad", "MaxPoolGradGrad": "MaxPoolGrad", "MaxPoolGradV2": "MaxPoolGradGradV2",
+    "MaxPoolGradGradV2": "MaxPoolGradV2", "MaxPool3DGrad": "MaxPool3DGradGrad", "MaxPool3DGradGrad": "MaxPool3DGrad",
+}  # fmt: skip
+"""Not a trait: what hands a gradient on to the largest pixels, and what takes those of one; each is the other's own."""
+
+
+@gradient(*SECOND)
 def max_pool_grad(op: NodeGradient) -> tuple[None, None, str]:
     """By the gradient that it hands on: which pixels are the largest does not change."""
-    image, pooled, _ = op.inputs
+    image, pooled, _, *window = op.inputs
     if op.attr("padding") == "EXPLICIT":
         raise GraphError("of explicit paddings it has no gradient here")
     layer = op.attrs("ksize", "strides", "padding", "data_format")
-    return None, None, op.add(f"{op.node.op}Grad", image, pooled, op.grad, **layer)
+    return None, None, op.add(SECOND[op.node.op], image, pooled, op.grad, *window, **layer)
 
 
 @gradient("MaxPoolV2")
@@ -40,4 +48,16 @@ def average_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*POOLING))
 
 
-gradient("AvgPoolGrad")(lambda op: (None, op.add("AvgPool", op.grad, **op.attrs(*POOLING))))
+gradient("AvgPoolGrad", "AvgPool3DGrad")(
+    lambda op: (None, op.add(op.node.op.removesuffix("Grad"), op.grad, **op.attrs(*POOLING)))
+)
+
+
+@gradient("FractionalMaxPool", "FractionalAvgPool")
+def fractional_pool(op: NodeGradient) -> str:
+    rows, columns = op.output(1), op.output(2)
+    if op.node.op == "FractionalMaxPool":
+        ends = [op.inputs[0], op.output(), op.grad]
+    else:
+        ends = [op.cast(op.shape_of_input(0), INT64), op.grad]
+    return op.add(f"{op.node.op}Grad", *ends, rows, columns, **op.attrs("overlapping"))
