@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import command_line
 from pocketgraph.cli.main import group
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
@@ -111,6 +112,23 @@ def test_made_up_feeds_are_not_blamed_for_an_op_without_a_kernel(tmp_path: pathl
     assert "No OpKernel was registered to support Op 'FrobnicateV9'" in str(result.exception)
     assert "made up" not in str(result.exception)
     assert "pocketgraph help custom-kernels" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--seed=-1", "-1 is not in the range x>=0"),
+        ("--input_shape=x:-1", "'x:-1' is not NAME:1,224,224,3"),
+        ("--signature=serving_default", "neither model is a SavedModel, which has signatures; leave --signature out"),
+        ("--preset=mobilnet", "there is no preset 'mobilnet'; did you mean"),
+        ("--data=", "No such file or directory; the name given is empty"),
+    ],
+)
+def test_flags_that_say_nothing_sensible(
+    models: tuple[str, str], flag: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.call("verify", *models, flag) in (1, 2)
+    assert message in capsys.readouterr().err
 
 
 def test_runs_and_inputs_exclude_each_other(models: tuple[str, str]) -> None:

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many samples to calibrate with."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
 @click.option(
     "--report", "report_path", help="Where the report goes; default: OUTPUT.report.html, and .json beside it."
 )

@@ -75,6 +75,8 @@ def check_length(buffer: object, stop: int, where: str) -> None:
 
 def near(path: str) -> str:
     """A hint where a file is missing: that an address is to be fetched, or files of a similar name in its folder."""
+    if not path:
+        return "the name given is empty, as of a variable of the shell that is not set"
     if "://" in path:
         return "that is an address, and files are read from this machine: fetch it first, then give the file"
     folder, name = os.path.split(path)
