@@ -20,7 +20,7 @@ from pocketgraph.kernels.op_table import OpTable
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
 FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kernels", "*/*.py", ("KERNELS",)),
-    ("kernels/shapes", "*/*.py", ("SHAPE_RULES",)),
+    ("kernels/shapes", "**/*.py", ("SHAPE_RULES",)),
     ("litert/lowerings", "*/*.py", ("LOWERINGS",)),
     ("differentiation", "*/*.py", ("GRADIENTS",)),
     ("exporting/onnx/ops", "*.py", ("CONVERTERS",)),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import VECTOR, scalar, unchanged
-from pocketgraph.kernels.shapes.math.reductions import reduction
+from pocketgraph.kernels.shapes.math import reduction
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(

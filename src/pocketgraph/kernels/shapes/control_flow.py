@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import common
-from pocketgraph.kernels.shapes.array.identity import placeholder
+from pocketgraph.kernels.shapes.array.reshaping import placeholder
 from pocketgraph.kernels.shapes.common_rules import no_outputs, of_input, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 

@@ -1,18 +1,16 @@
-"""Shape rules of quantized tensors, which carry the two ends of their range along."""
+"""Shape rules of layers in eight bits, and of fake quantization."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from pocketgraph.graph.shape import SCALAR, Shape
-from pocketgraph.kernels.shapes.array.concat_split import joined
-from pocketgraph.kernels.shapes.array.reshaping import reshape
+from pocketgraph.kernels.shapes.algebra import at_least, of_rank
+from pocketgraph.kernels.shapes.array.reshaping import joined, reshape
 from pocketgraph.kernels.shapes.common_rules import broadcast_both, fixed, unchanged
-from pocketgraph.kernels.shapes.image.images import resize
-from pocketgraph.kernels.shapes.math.matrix_product import matmul
-from pocketgraph.kernels.shapes.nn.convolution import convolution
-from pocketgraph.kernels.shapes.nn.normalization import bias_add
-from pocketgraph.kernels.shapes.nn.pooling import pool
+from pocketgraph.kernels.shapes.image import resize
+from pocketgraph.kernels.shapes.math import matmul
+from pocketgraph.kernels.shapes.nn import bias_add, convolution, pool
 from pocketgraph.kernels.shapes.rules import Rule, ShapeCall, shape_rule
 
 shape_rule(
@@ -91,3 +89,16 @@ def quantized_concat_v2(call: ShapeCall) -> Sequence[Shape]:
 
 
 shape_rule("QuantizeAndDequantizeV4Grad")(lambda call: [call.inputs[1], call.inputs[2], call.inputs[3]])
+
+
+shape_rule("FakeQuantWithMinMaxArgs")(unchanged)
+
+
+@shape_rule("FakeQuantWithMinMaxVars")
+def fake_quant(call: ShapeCall) -> Shape:
+    of_rank(call.shape(1), 0)
+    of_rank(call.shape(2), 0)
+    return call.shape(0)
+
+
+shape_rule("FakeQuantWithMinMaxVarsPerChannel")(lambda call: at_least(call.shape(0), 1))
