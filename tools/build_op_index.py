@@ -22,7 +22,7 @@ FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kernels", "*/*.py", ("KERNELS",)),
     ("kernels/shapes", "**/*.py", ("SHAPE_RULES",)),
     ("litert/lowerings", "*/*.py", ("LOWERINGS",)),
-    ("differentiation", "*/*.py", ("GRADIENTS",)),
+    ("differentiation", "**/*.py", ("GRADIENTS",)),
     ("exporting/onnx/ops", "*.py", ("CONVERTERS",)),
     ("exporting/coreml/operators", "*.py", ("TRANSLATIONS",)),
     ("exporting/c/operators", "*.py", ("PLAIN", "CODED")),
