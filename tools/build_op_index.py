@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
 FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kernels", "*/*.py", ("KERNELS",)),
     ("kernels/shapes", "**/*.py", ("SHAPE_RULES",)),
-    ("litert/lowerings", "*/*.py", ("LOWERINGS",)),
+    ("litert/lowerings", "**/*.py", ("LOWERINGS",)),
     ("differentiation", "**/*.py", ("GRADIENTS",)),
     ("exporting/onnx/ops", "*.py", ("CONVERTERS",)),
     ("exporting/coreml/operators", "*.py", ("TRANSLATIONS",)),

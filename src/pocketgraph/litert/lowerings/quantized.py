@@ -1,8 +1,7 @@
 """Lowerings of simulated quantization: rounding to the steps that eight-bit codes would have.
 
 In the order of operations in which TensorFlow does it, because what lies just between two steps depends on that.
-LiteRT has an operator for it, but XNNPACK does not take that.
-"""
+LiteRT has an operator for it, but XNNPACK does not take that."""
 
 from __future__ import annotations
 
