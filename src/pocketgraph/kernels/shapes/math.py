@@ -236,14 +236,10 @@ def qr(call: ShapeCall) -> Sequence[Shape]:
 shape_rule("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")(unchanged)
 
 
-AXES = {"RFFT": 1, "RFFT2D": 2, "RFFT3D": 3, "IRFFT": 1, "IRFFT2D": 2, "IRFFT3D": 3}
-"""Over how many of the last axes each transforms."""
-
-
-@shape_rule(*AXES)
+@shape_rule("RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D")
 def real_transform(call: ShapeCall) -> Shape:
     """The last axes have the lengths of input 1; from real numbers, half of the last one's and one more come out."""
-    axes = AXES[call.node.op]
+    axes = int(call.node.op[-2]) if call.node.op.endswith("D") else 1
     of_rank(call.shape(1), 1)
     dims = call.dims(0, axes)
     given = call.integers(1)

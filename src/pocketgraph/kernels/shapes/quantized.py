@@ -54,7 +54,7 @@ def same_shape(call: ShapeCall) -> Sequence[Shape]:
     return [shape, *ends]
 
 
-FUSED = (
+FUSED_CONVOLUTIONS = (
     "QuantizedConv2DPerChannel", "QuantizedConv2DAndRelu", "QuantizedConv2DAndRequantize",
     "QuantizedConv2DAndReluAndRequantize", "QuantizedConv2DWithBias", "QuantizedConv2DWithBiasAndRelu",
     "QuantizedConv2DWithBiasAndRequantize", "QuantizedConv2DWithBiasAndReluAndRequantize",
@@ -63,11 +63,11 @@ FUSED = (
     "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
     "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
 )  # fmt: skip
-"""Not a trait: the ops of a rule below, convolutions with what follows them; results of 32 bits have
+"""Not a trait: the ops of a rule below and of its kernel, convolutions with what follows them; results of 32 bits have
 one range, or one for each range of weights."""
 
 
-@shape_rule(*FUSED)
+@shape_rule(*FUSED_CONVOLUTIONS)
 def fused_convolution(call: ShapeCall) -> Sequence[Shape]:
     if any(call.attr("padding_list", ())):
         return [Shape(None)] * 3

@@ -291,14 +291,11 @@ def select(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.cast(where(emit, condition, emit.cast(a, INT32), emit.cast(b, INT32)), BOOL)
 
 
-BITWISE = {"BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "BitwiseXor", "Invert": "BitwiseNot"}
-
-
-@converts(*BITWISE)
+@converts("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert")
 def bitwise(emit: OnnxEmit, node: Node) -> OnnxValue:
     if emit.opset < 18:
         raise emit.unsupported("ONNX works on bits from opset 18 on; export with opset 18")
-    return elementwise(emit, BITWISE[node.op], emit.inputs())
+    return elementwise(emit, "BitwiseNot" if node.op == "Invert" else node.op, emit.inputs())
 
 
 @converts("LeftShift", "RightShift")
