@@ -20,9 +20,9 @@ from pocketgraph.kernels.op_table import OpTable
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
 FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("kernels", "*/*.py", ("KERNELS",)),
-    ("kernels/shapes", "*/*.py", ("SHAPE_RULES",)),
-    ("litert/lowerings", "*/*.py", ("LOWERINGS",)),
-    ("differentiation", "*/*.py", ("GRADIENTS",)),
+    ("kernels/shapes", "**/*.py", ("SHAPE_RULES",)),
+    ("litert/lowerings", "**/*.py", ("LOWERINGS",)),
+    ("differentiation", "**/*.py", ("GRADIENTS",)),
     ("exporting/onnx/ops", "*.py", ("CONVERTERS",)),
     ("exporting/coreml/operators", "*.py", ("TRANSLATIONS",)),
     ("exporting/c/operators", "*.py", ("PLAIN", "CODED")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +140,8 @@ def freeze_with_report(
     ]
     if unread := _unread_inputs(frozen, graph, {*(bind or {})}, lines):
         are, them = ("is no input", "it") if len(unread) == 1 else ("are no inputs", "them")
-        warnings.insert(0, f"the signature's {listed(unread, quoted=True)} {are} of what is made: no output needs {them}")
+        named = listed(unread, quoted=True)
+        warnings.insert(0, f"the signature's {named} {are} of what is made: no output needs {them}")
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
@@ -375,7 +376,7 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
 
 
-def _unread_inputs(frozen: Graph, graph: Graph, bound_names: Collection[str], lines: Iterable[str]) -> list[str]:
+def _unread_inputs(frozen: Graph, graph: Graph, bound_names: Set[str], lines: Iterable[str]) -> list[str]:
     """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for those that were bound or
     repaired."""
     told = " ".join(lines)

@@ -37,6 +37,7 @@
     effect         run for what it does, not for a result
     transcendental an exponential, logarithm or power an element: slow
     log_of_sum     the logarithm of a sum with 1
+    reduction      one of all elements along axes
     adds_up        each element of the result is a sum, or a mean, of many of the input's
     any_size       what LiteRT is given for it holds for all sizes, as far as each size stays larger than 1
     discontinuous  the result jumps where the operands hardly change

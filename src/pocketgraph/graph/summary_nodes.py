@@ -7,8 +7,8 @@ from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 
 _SUMMARY = "ScalarSummary"
-_REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any"})
-"""Not a trait: what makes a number of all that a layer gives."""
+_REDUCTIONS = ops_with("reduction")
+"""What makes a number of all that a layer gives."""
 _LOOKS_AT = ops_with("passes", "switch", "merge", "order", "difference") | {
     "Cast", "Equal", "NotEqual", "Square", "Abs", "SquaredDifference", "Reshape",
 }  # fmt: skip

@@ -20,7 +20,7 @@ from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.model_file_graph import is_litert_file
-from pocketgraph.graph.op_traits import SAME_VALUES, ops_with
+from pocketgraph.graph.op_traits import GATHERS, SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
@@ -30,7 +30,7 @@ ASSETS = ("assets", "assets.extra")
 """Where a SavedModel has files of its own."""
 MOST_SHOWN = 5  # classes that a note names
 _LABEL_FILE = re.compile(r".*label.*\.(txt|pbtxt)|(model|metadata)\.json", re.IGNORECASE)
-_PICKED_BY = {"Gather": 1, "GatherV2": 1, "GatherNd": 1}  # which input says the places
+_PICKED = GATHERS | {"GatherNd"}  # input 1 says the places
 _REPEATED = frozenset({"Tile", "BroadcastTo"})
 
 
@@ -78,10 +78,8 @@ def _constant_names(graph: Graph, alike: set[str]) -> Iterator[list[str]]:
     """The texts in constants that are picked from by what scores say, or that an output repeats for each sample."""
     ends = {found.name for name in graph.outputs if (found := graph.find_producer(name, SAME_VALUES)) is not None}
     for node in graph:
-        at = _PICKED_BY.get(node.op)
-        is_picked = at is not None and alike & reachable(
-            graph, node.data_inputs[at : at + 1], data_only=True, missing_ok=True
-        )
+        places = node.data_inputs[1:2] if node.op in _PICKED else ()
+        is_picked = alike & reachable(graph, places, data_only=True, missing_ok=True)
         if not is_picked and not (node.op in _REPEATED and (node.name in ends or not graph.consumers.get(node.name))):
             continue
         held = graph.find_producer(node.data_inputs[0], SAME_VALUES | {"ExpandDims"})

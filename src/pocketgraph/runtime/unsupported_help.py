@@ -9,7 +9,7 @@ from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
-from pocketgraph.graph.op_traits import PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
@@ -29,8 +29,8 @@ RAGGED_SCOPE = re.compile(
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
 PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 """Not a trait: what calls Python; others run code of their own kinds, too."""
-BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
-"""Not a trait: what goes one of two ways; Case goes one of many."""
+BRANCHES = BINARY_SWITCHES | ops_with("branch") - {"Case", "StatelessCase"}
+"""What goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
 CARRYING = SAME_ELEMENTS | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
 """Not a trait: what detectors put between their last layers and the selection of boxes."""

@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer, shape_rule
 from pocketgraph.kernels.shapes.algebra import broadcast, window
-from pocketgraph.kernels.shapes.array.slicing import sliced
+from pocketgraph.kernels.shapes.array.indexing import sliced
 
 
 def modern(graph: Graph) -> Graph:

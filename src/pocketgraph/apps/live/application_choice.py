@@ -13,7 +13,7 @@ from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, SAME_VALUES
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
@@ -35,11 +35,8 @@ NEAR = 8
 """Nodes from the end in which its kind shows."""
 BEST = ("ArgMax", "tfl.arg_max")
 """Not a trait: ends that tell the best class alone; its scores go into them."""
-KEEPING_CLASSES = PASSES | {
-    "Cast", "ExpandDims", "Reshape", "ResizeNearestNeighbor", "Squeeze", "tfl.cast", "tfl.expand_dims", "tfl.reshape",
-    "tfl.squeeze",
-}  # fmt: skip
-"""Not a trait: what may stand behind the best classes of places and leaves them the numbers of classes."""
+KEEPING_CLASSES = SAME_VALUES | {"ResizeNearestNeighbor", "tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.squeeze"}
+"""What may stand behind the best classes of places and leaves them the numbers of classes."""
 LEAST_GRID = 8
 """An output of fewer rows and columns is no picture."""
 MOST_STRETCHED = 1.2

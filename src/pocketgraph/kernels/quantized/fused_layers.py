@@ -21,6 +21,7 @@ from pocketgraph.kernels.arrays import Array, number, reserve
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, WIDE, Quantized, cast
 from pocketgraph.kernels.quantized.range_checks import ends
 from pocketgraph.kernels.registry import Context, kernel
+from pocketgraph.kernels.shapes.quantized import FUSED_CONVOLUTIONS
 from pocketgraph.kernels.windows import padded, spatial, taps, windows
 
 LARGEST = {QUINT8: 255.0, QINT8: 127.0}
@@ -161,15 +162,7 @@ def _is_eight_bit(op: str, out_type: DType | None) -> DType:
     return found
 
 
-@kernel(
-    "QuantizedConv2DPerChannel", "QuantizedConv2DAndRelu", "QuantizedConv2DAndRequantize",
-    "QuantizedConv2DAndReluAndRequantize", "QuantizedConv2DWithBias", "QuantizedConv2DWithBiasAndRelu",
-    "QuantizedConv2DWithBiasAndRequantize", "QuantizedConv2DWithBiasAndReluAndRequantize",
-    "QuantizedConv2DWithBiasSumAndRelu", "QuantizedConv2DWithBiasSumAndReluAndRequantize",
-    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize", "QuantizedDepthwiseConv2D",
-    "QuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBiasAndRelu",
-    "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
-)  # fmt: skip
+@kernel(*FUSED_CONVOLUTIONS)
 def fused_convolution(
     input: Array,
     filter: Array,

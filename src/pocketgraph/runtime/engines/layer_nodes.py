@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.registry import plain
+from pocketgraph.kernels.recycled_arrays import recycled
+from pocketgraph.kernels.registry import Context, plain
 from pocketgraph.kernels.windows import Window, windows_of_op
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
@@ -105,13 +108,14 @@ class LayerCall:
 
     Attributes:
         apart: does the same node by node.
+        node: whose result is put into recycled memory.
     """
 
     traces_itself = True
     is_pure = True
 
-    def __init__(self, apart: Callable[..., tuple[Any, ...]]) -> None:
-        self.apart = apart
+    def __init__(self, apart: Callable[..., tuple[Any, ...]], node: Node) -> None:
+        self.apart, self.node = apart, node
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
         if run.trace is None and run.ledger is None and run.deadline is None:
@@ -124,6 +128,44 @@ class LayerCall:
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
         """The outputs in one go; None where these values are not for that."""
         raise NotImplementedError
+
+    def result(self, run: Any, shape: tuple[int, ...]) -> Array:
+        """Memory for the node's result, float32."""
+        context = Context(self.node, run.state, caller=run.caller)
+        return recycled(context, shape, np.float32, is_aligned=True)
+
+
+def layer_part(
+    node: Node,
+    members: Iterable[Item],
+    inputs: Sequence[Endpoint],
+    outputs: Sequence[Endpoint],
+    run_apart: RunApart,
+    call: Callable[[Callable[..., tuple[Any, ...]]], LayerCall],
+) -> PartCall:
+    """Nodes of a layer as a part.
+
+    Args:
+        node: whose name it bears.
+        members: the nodes.
+        inputs, outputs: what they take and give.
+        run_apart: makes what runs nodes one by one.
+        call: makes the part's call of that.
+    """
+    names = {item.node.name: item for item in members}
+    made = call(run_apart(names, inputs, outputs))
+    return PartCall(node, frozenset(names), tuple(inputs), tuple(outputs), made, takes_run=True)
+
+
+def first_outputs(items: Iterable[Item]) -> tuple[Endpoint, ...]:
+    """The first output of each node."""
+    return tuple(Endpoint(item.node.name, 0) for item in items)
+
+
+def has_windows_of(conv: Item, gradients: Iterable[Item | None]) -> bool:
+    """Whether gradients of a convolution, of which None stand for those that nobody wants, have its windows."""
+    own = attributes(conv.node, WINDOW)
+    return all(attributes(each.node, WINDOW) == own for each in gradients if each)
 
 
 class ConvolutionWindows:

@@ -27,7 +27,6 @@ from pocketgraph.kernels.windows import Window, spatial, windows
 from pocketgraph.litert.cost_model import FEW_LAID_OUT
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
-    WINDOW,
     ConvolutionWindows,
     LayerCall,
     RunApart,
@@ -35,6 +34,9 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_free,
     attributes,
     chain,
+    first_outputs,
+    has_windows_of,
+    layer_part,
     made_by,
     nodes_of,
     readers,
@@ -92,11 +94,9 @@ def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     is_one = pool.data[0] == mask.data[1] == Endpoint(relu.node.name, 0) and conv.data[0] == by_weights.data[0]
     slopes = Endpoint(mask.node.name, 0)
     is_one = is_one and (by_images is None or by_images.data[1:] == (conv.data[1], slopes))
-    alike = all(
-        attributes(conv.node, WINDOW) == attributes(each.node, WINDOW) for each in (by_weights, by_images) if each
-    )
-    alike = alike and attributes(pool.node, POOLING) == attributes(pool_gradient.node, POOLING)
-    return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
+    is_one = is_one and has_windows_of(conv, (by_weights, by_images))
+    is_one = is_one and attributes(pool.node, POOLING) == attributes(pool_gradient.node, POOLING)
+    return layer if is_one and are_float_images(nodes_of(layer)) else None
 
 
 def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> bool:
@@ -107,7 +107,7 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
         layer: the layer.
         outer: nodes that somebody else wants or waits for.
     """
-    gradients = wanted_of(layer)
+    gradients = nodes_of((layer.by_weights, layer.by_bias, layer.by_images))
     inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.mask: gradients,
              layer.relu: [layer.pool, layer.pool_gradient, layer.mask], layer.pool_gradient: [layer.mask]}  # fmt: skip
     return are_free(plan, nodes_of(layer)) and not any(
@@ -116,37 +116,22 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
     )
 
 
-def wanted_of(layer: PooledLayer) -> list[Item]:
-    """The gradients that are wanted."""
-    return nodes_of((layer.by_weights, layer.by_bias, layer.by_images))
-
-
 def _name(item: Item) -> str:
     return item.node.name
 
 
 def pooled_parts(plan: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
+    conv, bias, relu, pool, slopes, mask, by_weights, by_bias, by_images = layer
     quick = trained_convolutions(plan)
-    return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
-
-
-def _forward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
-    members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
-    inputs = (*layer.conv.data, layer.bias.data[1])
-    outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
-    call = _PooledLayerCall(layer, run_apart(members, inputs, outputs), quick)
-    return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
-
-
-def _backward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
-    wanted = wanted_of(layer)
-    members = {item.node.name: item for item in (layer.pool_gradient, layer.mask, *wanted)}
-    others = layer.by_images.data[:2] if layer.by_images else ()
-    inputs = (*layer.pool_gradient.data, *layer.by_weights.data[:2], *others)
-    outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = _PooledLayerGradient(layer, run_apart(members, inputs, outputs), quick)
-    return PartCall(layer.by_weights.node, frozenset(members), inputs, outputs, call, takes_run=True)
+    wanted = nodes_of((by_weights, by_bias, by_images))
+    given = (*slopes.data, *by_weights.data[:2], *(by_images.data[:2] if by_images else ()))
+    forward, backward = partial(_PooledLayerCall, layer, quick), partial(_PooledLayerGradient, layer, quick)
+    taken, results = (*conv.data, bias.data[1]), first_outputs([pool, relu])
+    return [
+        layer_part(pool.node, (conv, bias, relu, pool), taken, results, run_apart, forward),
+        layer_part(by_weights.node, (slopes, mask, *wanted), given, first_outputs(wanted), run_apart, backward),
+    ]
 
 
 class _Kept(NamedTuple):
@@ -167,10 +152,9 @@ class _Kept(NamedTuple):
 class _PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
-        super().__init__(apart)
+    def __init__(self, layer: PooledLayer, quick: TrainedConvolutions, apart: Callable[..., tuple[Any, ...]]) -> None:
+        super().__init__(apart, layer.pool.node)
         self.quick = quick
-        self.node = layer.pool.node
         self.may_be_narrow = layer.by_images is None
         self.windows = ConvolutionWindows(layer.conv.node)
         self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOLING}
@@ -212,10 +196,10 @@ class _PooledLayerGradient(LayerCall):
     the images is wanted their sizes and the weights in; the gradients that are wanted, by weights, bias and images,
     out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
-        super().__init__(apart)
+    def __init__(self, layer: PooledLayer, quick: TrainedConvolutions, apart: Callable[..., tuple[Any, ...]]) -> None:
+        super().__init__(apart, (layer.by_images or layer.by_weights).node)
         self.quick = quick
-        self.node = layer.by_images.node if layer.by_images else None
+        self.wants_images = layer.by_images is not None
         self.wants_bias = layer.by_bias is not None
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
@@ -246,15 +230,13 @@ class _PooledLayerGradient(LayerCall):
         x, sizes = np.ascontiguousarray(x), ints(given)
         layer = kept.layer, pooled, slopes, kept.spans, kept.pools
         by_filter = self.quick.by_filter("Conv2D") or backprop_filter
-        if self.node is None:
+        if not self.wants_images:
             found = wide_pooled_gradients(x, sizes, *layer, None, None, by_filter)
             return None if found is None else found[: 1 + self.wants_bias]
         images, weights = others
         if ints(images) != x.shape or weights.shape != sizes or weights.dtype != np.float32:
             return None
-        by_images: Array = recycled(
-            Context(self.node, run.state, caller=run.caller), x.shape, np.float32, is_aligned=True
-        )
+        by_images = self.result(run, x.shape)
         back = turned("Conv2D", weights, kept.spans, x.shape[1:3])
         made = len(x), *(w.output for w in kept.spans), sizes[-1]
         some = together(made), *made[1:]

@@ -10,24 +10,24 @@ Depthwise ones too. Traced, with a memory limit or with a time limit the nodes r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels.arrays import Array, ints, reserve
-from pocketgraph.kernels.recycled_arrays import recycled
-from pocketgraph.kernels.registry import Context
+from pocketgraph.kernels.arrays import ints, reserve
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
-    WINDOW,
     ConvolutionWindows,
     LayerCall,
     RunApart,
     are_float_images,
     are_free,
-    attributes,
     chain,
+    first_outputs,
+    has_windows_of,
+    layer_part,
     nodes_of,
     readers,
     waited_for,
@@ -97,44 +97,32 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     is_one = by_weights.data[0] == conv.data[0] and by_weights.data[2] == slopes
     is_one = is_one and (by_images is None or by_images.data[1:] == (conv.data[1], slopes))
     is_one = is_one and len(readers(plan, mask)) == 2 + (by_images is not None)
-    alike = all(
-        attributes(each.node, WINDOW) == attributes(conv.node, WINDOW) for each in (by_weights, by_images) if each
-    )
-    return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
+    is_one = is_one and has_windows_of(conv, (by_weights, by_images))
+    return layer if is_one and are_float_images(nodes_of(layer)) else None
 
 
 def rectified_parts(plan: Plan, layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
+    conv, bias, relu, mask, by_bias, by_weights, by_images = layer
     quick = trained_convolutions(plan)
-    return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
-
-
-def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
-    members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
-    inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
-    call = _RectifiedLayerCall(layer, run_apart(members, inputs, outputs), quick)
-    return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
-
-
-def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
-    wanted = [layer.by_weights, layer.by_bias, *([layer.by_images] if layer.by_images else [])]
-    members = {item.node.name: item for item in (layer.mask, *wanted)}
-    sizes = layer.by_images.data[:1] if layer.by_images else ()
-    inputs = (*layer.conv.data, *layer.mask.data, layer.by_weights.data[1], *sizes)
-    outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = _RectifiedLayerGradient(layer, run_apart(members, inputs, outputs), quick)
-    return PartCall(layer.mask.node, frozenset(members), inputs, outputs, call, takes_run=True)
+    wanted = nodes_of((by_weights, by_bias, by_images))
+    given = (*conv.data, *mask.data, by_weights.data[1], *(by_images.data[:1] if by_images else ()))
+    forward, backward = partial(_RectifiedLayerCall, layer, quick), partial(_RectifiedLayerGradient, layer, quick)
+    taken = (*conv.data, bias.data[1])
+    return [
+        layer_part(relu.node, (conv, bias, relu), taken, first_outputs([relu]), run_apart, forward),
+        layer_part(mask.node, (mask, *wanted), given, first_outputs(wanted), run_apart, backward),
+    ]
 
 
 class _RectifiedLayerCall(LayerCall):
     """Images, weights and bias in, the rectified results out."""
 
     def __init__(
-        self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions
+        self, layer: RectifiedLayer, quick: TrainedConvolutions, apart: Callable[..., tuple[Any, ...]]
     ) -> None:
-        super().__init__(apart)
+        super().__init__(apart, layer.relu.node)
         self.quick = quick
-        self.node = layer.relu.node
         self.op = layer.conv.node.op
         self.windows = ConvolutionWindows(layer.conv.node)
 
@@ -148,8 +136,7 @@ class _RectifiedLayerCall(LayerCall):
             return None
         spans = self.windows.over(x, weights)
         shape = reserve((len(x), *(w.output for w in spans), channels), np.float32)
-        context = Context(self.node, run.state, caller=run.caller)
-        result: Array = recycled(context, shape, np.float32, is_aligned=True)
+        result = self.result(run, shape)
         x = np.ascontiguousarray(x)
         some = (together(shape), *x.shape[1:])
         kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op)
@@ -163,11 +150,11 @@ class _RectifiedLayerGradient(LayerCall):
     by the images where that is wanted, out."""
 
     def __init__(
-        self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions
+        self, layer: RectifiedLayer, quick: TrainedConvolutions, apart: Callable[..., tuple[Any, ...]]
     ) -> None:
-        super().__init__(apart)
+        super().__init__(apart, (layer.by_images or layer.mask).node)
         self.quick = quick
-        self.node = layer.by_images.node if layer.by_images else None
+        self.wants_images = layer.by_images is not None
         self.rectifier = layer.relu.node.op
         self.op = layer.conv.node.op
         self.windows = ConvolutionWindows(layer.conv.node)
@@ -183,10 +170,9 @@ class _RectifiedLayerGradient(LayerCall):
             return None
         spans, by_filter = self.windows.over(x, weights), self.quick.by_filter(self.op)
         layer = self.op, x, weights, rectified, slopes, spans
-        if self.node is None:
+        if not self.wants_images:
             return rectified_gradients(*layer, None, self.rectifier, None, by_filter)
-        context = Context(self.node, run.state, caller=run.caller)
-        by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
+        by_images = self.result(run, x.shape)
         back = turned(self.op, weights, spans, x.shape[1:3])
         some = (together(slopes.shape), *slopes.shape[1:])
         with self.quick.turned(run, self.op, back, some) as convolve:

@@ -18,8 +18,8 @@ from pocketgraph.runtime.engines.region import LoopRounds, Region, StepList
 from pocketgraph.runtime.engines.step_calls import gatherer, same
 from pocketgraph.runtime.engines.steps import RUN, Step
 
-IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
-"""Not a trait: what ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
+IDLE = ops_with("sum", "difference") | {"Pack"}
+"""What ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
 
 
 SETTLED = REPEATED | ops_with("heavy", "elementwise", "bias") | {"LiteRT"}

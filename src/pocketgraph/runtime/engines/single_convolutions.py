@@ -10,14 +10,12 @@ convolutions and rectifiers have them. Traced, or with a limit of memory or time
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints, reserve
-from pocketgraph.kernels.recycled_arrays import recycled
-from pocketgraph.kernels.registry import Context
 from pocketgraph.kernels.windows import image_groups
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
@@ -26,6 +24,8 @@ from pocketgraph.runtime.engines.layer_nodes import (
     RunApart,
     are_float_images,
     are_free,
+    first_outputs,
+    layer_part,
     trained_images,
 )
 from pocketgraph.runtime.engines.needed import Item
@@ -54,25 +54,21 @@ def single_convolutions(plan: Plan, _: Collection[str]) -> list[SingleConvolutio
 def single_convolution_parts(plan: Plan, found: SingleConvolution, run_apart: RunApart) -> list[PartCall]:
     """The step of such a node."""
     item = found.item
-    outputs = (Endpoint(item.node.name, 0),)
-    apart = run_apart({item.node.name: item}, item.data, outputs)
     kind = _InputGradientCall if item.node.op in BY_IMAGES else _ConvolutionCall
-    call = kind(item, apart, trained_convolutions(plan))
-    return [PartCall(item.node, frozenset((item.node.name,)), item.data, outputs, call, takes_run=True)]
+    call = partial(kind, item, trained_convolutions(plan))
+    return [layer_part(item.node, [item], item.data, first_outputs([item]), run_apart, call)]
 
 
 class _SingleCall(LayerCall):
-    def __init__(self, item: Item, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
-        super().__init__(apart)
+    def __init__(self, item: Item, quick: TrainedConvolutions, apart: Callable[..., tuple[Any, ...]]) -> None:
+        super().__init__(apart, item.node)
         self.quick = quick
-        self.node = item.node
         self.op = BY_IMAGES.get(item.node.op, item.node.op)
         self.windows = ConvolutionWindows(item.node)
 
     def _filled(self, run: Any, shape: tuple[int, ...], source: Array, together: int, convolve: Any) -> Array:
         """What a convolution of so many images at a time gives."""
-        context = Context(self.node, run.state, caller=run.caller)
-        result: Array = recycled(context, reserve(shape, np.float32), np.float32, is_aligned=True)
+        result = self.result(run, reserve(shape, np.float32))
         for images in image_groups(len(source), 1, together):
             convolve(source[images], result[images])
         return result

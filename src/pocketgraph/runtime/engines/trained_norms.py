@@ -10,6 +10,7 @@ the nodes run as they are written (kernels/nn/trained_normalization.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +19,13 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.recycled_arrays import recycled
-from pocketgraph.kernels.registry import Context
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
     LayerCall,
     RunApart,
     are_float_images,
     are_free,
+    layer_part,
     made_by,
     nodes_of,
     waited_for,
@@ -104,23 +104,21 @@ def trained_norm_parts(plan: Plan, found: TrainedNorm, run_apart: RunApart) -> l
     results = Endpoint(relu.node.name if relu else name, 0), *(Endpoint(name, port) for port in range(1, 5))
     if norm.node.op == "FusedBatchNormV3":
         results = *results, Endpoint(name, 5)
-    forward = {item.node.name: item for item in nodes_of((norm, relu))}
-    call = _NormCall(found, run_apart(forward, norm.data, results))
-    parts = [PartCall((relu or norm).node, frozenset(forward), norm.data, results, call, takes_run=True)]
-    backward = {item.node.name: item for item in nodes_of((mask, gradient))}
     inputs = (*mask.data, *gradient.data[1:]) if mask else gradient.data
     slopes = tuple(Endpoint(gradient.node.name, port) for port in range(3))
-    back = _NormGradient(found, run_apart(backward, inputs, slopes))
-    return [*parts, PartCall(gradient.node, frozenset(backward), inputs, slopes, back, takes_run=True)]
+    forward, backward = partial(_NormCall, found), partial(_NormGradient, found)
+    return [
+        layer_part((relu or norm).node, nodes_of((norm, relu)), norm.data, results, run_apart, forward),
+        layer_part(gradient.node, nodes_of((mask, gradient)), inputs, slopes, run_apart, backward),
+    ]
 
 
 class _NormCall(LayerCall):
     """Images, scale, offset and running averages in; the result, rectified, and the op's other outputs out."""
 
     def __init__(self, found: TrainedNorm, apart: Callable[..., tuple[Any, ...]]) -> None:
-        super().__init__(apart)
+        super().__init__(apart, (found.relu or found.norm).node)
         self.norm = found.norm.node
-        self.node = (found.relu or found.norm).node
         self.rectifier = found.relu.node.op if found.relu else ""
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
@@ -130,7 +128,7 @@ class _NormCall(LayerCall):
         x, scale, offset, *averages = arrays
         if not _are_plain([x], [scale, offset]):
             return None
-        result: Array = recycled(Context(self.node, run.state, caller=run.caller), x.shape, np.float32, is_aligned=True)
+        result = self.result(run, x.shape)
         source = np.ascontiguousarray(x)
         mean, variance = normalized(source, scale, offset, self.norm.attr("epsilon", 1e-4), result, self.rectifier)
         factor = self.norm.attr("exponential_avg_factor", 1.0)
@@ -144,8 +142,7 @@ class _NormGradient(LayerCall):
     out."""
 
     def __init__(self, found: TrainedNorm, apart: Callable[..., tuple[Any, ...]]) -> None:
-        super().__init__(apart)
-        self.node = found.gradient.node
+        super().__init__(apart, found.gradient.node)
         self.rectifier = RECTIFIERS[found.mask.node.op] if found.mask else ""
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
@@ -157,9 +154,7 @@ class _NormGradient(LayerCall):
         images = [x, slopes] if rectified is None else [x, slopes, rectified]
         if not _are_plain(images, [scale, mean, variance]):
             return None
-        by_images: Array = recycled(
-            Context(self.node, run.state, caller=run.caller), x.shape, np.float32, is_aligned=True
-        )
+        by_images = self.result(run, x.shape)
         x, slopes, *masks = map(np.ascontiguousarray, images)
         epsilon = self.node.attr("epsilon", 1e-4)
         given = slopes, masks[0] if masks else None, x, scale, mean, variance, epsilon

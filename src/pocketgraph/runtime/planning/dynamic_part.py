@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -39,10 +40,8 @@ ADMITTED_AT_ONCE = 8
 MOST_SEEN = 16 * MOST_KEPT  # shapes that came once; more are forgotten
 
 SIZED = {
-    "Reshape": 1, "Transpose": 1, "Tile": 1, "BroadcastTo": 1, "Fill": 0, "ExpandDims": 1, "Sum": 1, "Mean": 1,
-    "Max": 1, "Min": 1, "Prod": 1, "All": 1, "Any": 1,
-    "Conv2DBackpropInput": 0, "Conv3DBackpropInputV2": 0, "ResizeBilinear": 1, "ResizeNearestNeighbor": 1,
-    "ResizeBicubic": 1, "ResizeArea": 1,
+    **dict.fromkeys(ops_with("reduction", "resize"), 1), "Reshape": 1, "Transpose": 1, "Tile": 1, "BroadcastTo": 1,
+    "ExpandDims": 1, "Fill": 0, "Conv2DBackpropInput": 0, "Conv3DBackpropInputV2": 0,
 }  # fmt: skip
 """The input of an op that decides of shapes, and not of values."""
 MOST_NUMBERS = 8  # of one such input

@@ -12,7 +12,6 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, INT64, UINT64
 
-REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin", "Mean": "ReduceSum"}
 SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min": ("min", 18)}
 """ONNX's ways to scatter by kind, and the opset that has them first."""
 
@@ -76,7 +75,7 @@ def put_together(
     spread = emit.op(
         "Where", [hits, emit.unsqueeze(rows, [0]), emit.like(neutral, rows)], [None] * (rank + 1), rows.dtype
     )
-    made = reduce(emit, REDUCED[kind], spread, [1], False)
+    made = reduce(emit, "ReduceSum" if kind == "Mean" else f"Reduce{kind}", spread, [1], False)
     if kind == "Mean":
         members = reduce(emit, "ReduceSum", emit.cast(hits, rows.dtype), [1], False)
         made = emit.op("Div", [made, emit.op("Max", [members, emit.like(1, members)])], shape)

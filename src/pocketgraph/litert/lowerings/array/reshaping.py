@@ -1,4 +1,4 @@
-"""Lowerings of ops that move elements without computing: reshaping, transposing, repeating."""
+"""Lowerings of what hands on, reshapes, transposes, repeats, joins, splits and pads, and of blocks moved."""
 
 from __future__ import annotations
 
@@ -8,12 +8,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph import Node, Shape
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT64
 from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import data_format, image, yield_image
 from pocketgraph.litert.lowering import MOVED, lowers
-from pocketgraph.litert.lowerings.pieces import DEEPEST
+from pocketgraph.litert.lowerings.pieces import DEEPEST, MOST_PADDED, mirror_pad, pad
+from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
+from pocketgraph.litert.static_values import PASS_THROUGH
+
+
+@lowers(*sorted(PASS_THROUGH))
+def identity(emit: Emit, node: Node) -> None:
+    source, wanted = emit.input(0), node.attr("shape")
+    if node.op == "EnsureShape" and isinstance(wanted, Shape) and not wanted.fits(source.shape):
+        raise emit.unsupported(f"the shape {list(source.shape)}, which is not {wanted}")
+    emit.result(source)
+
+
+@lowers("IdentityN", "XlaOptimizationBarrier")
+def identities(emit: Emit, node: Node) -> None:
+    for port, value in enumerate(emit.inputs()):
+        emit.result(value, port)
 
 
 @lowers("Reshape", "ExpandDims", "Squeeze")
@@ -128,3 +145,163 @@ def tile(emit: Emit, node: Node) -> None:
         emit.result(_broadcast(emit, source, tuple(shape)))
     else:
         emit.result(emit.add("TILE", [source, emit.const(multiples, np.int32)], shape))
+
+
+@lowers("ConcatV2", "Concat")
+def concat(emit: Emit, node: Node) -> None:
+    last = len(node.data_inputs) - 1
+    where, parts = (last, emit.inputs(0, last)) if node.op == "ConcatV2" else (0, emit.inputs(1))
+    parts = [emit.require(part, *MOVED) for part in parts]
+    shape = emit.output()[1]
+    (axis,) = emit.axes(where, len(shape))
+    if len(parts) == 1:
+        emit.result(parts[0])
+        return
+    emit.result(emit.add("CONCATENATION", list(parts), shape, axis=axis, activation=""))
+
+
+@lowers("Pack")
+def pack(emit: Emit, node: Node) -> None:
+    parts = [emit.require(part, *MOVED) for part in emit.inputs()]
+    shape = emit.output()[1]
+    axis = int(node.attr("axis", 0)) % len(shape)
+    if len(parts) == 1:
+        emit.result(emit.reshape(parts[0], shape))
+        return
+    if parts[0].dtype is BOOL:  # which LiteRT joins, but does not pack
+        thin = (*shape[:axis], 1, *shape[axis + 1 :])
+        parts = [emit.reshape(part, thin) for part in parts]
+        emit.result(emit.add("CONCATENATION", list(parts), shape, axis=axis, activation=""))
+        return
+    emit.result(emit.add("PACK", list(parts), shape, values_count=len(parts), axis=axis))
+
+
+@lowers("Unpack")
+def unpack(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    rank, axis = len(source.shape), int(node.attr("axis", 0))
+    if not -rank <= axis < rank or int(node.attr("num", 0)) != source.shape[axis]:
+        raise emit.unsupported(f"{node.attr('num', 0)} parts of {list(source.shape)} along the axis {axis}")
+    axis, count = axis % rank, source.shape[axis]
+    shape = tuple(size for index, size in enumerate(source.shape) if index != axis)
+    if source.dtype is INT64:  # which LiteRT splits, but does not unpack
+        _yield_all(emit, [emit.reshape(part, shape) for part in _parts(emit, source, axis, [1] * count)])
+        return
+    _yield_all(emit, emit.add_many("UNPACK", [source], [(source.dtype, shape)] * count, num=count, axis=axis))
+
+
+@lowers("Split")
+def split(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(1), *MOVED)
+    (axis,) = emit.axes(0, len(source.shape))
+    count = int(node.attr("num_split", 1))
+    if count < 1 or source.shape[axis] % count:
+        raise emit.unsupported(f"{source.shape[axis]} elements do not split into {count} equal parts")
+    if count == 1:
+        emit.result(source)
+        return
+    if source.dtype is BOOL:  # which LiteRT cuts, but does not split
+        _yield_all(emit, _parts(emit, source, axis, [source.shape[axis] // count] * count))
+        return
+    shape = tuple(size // count if index == axis else size for index, size in enumerate(source.shape))
+    operands = [emit.const(axis, np.int32), source]
+    _yield_all(emit, emit.add_many("SPLIT", operands, [(source.dtype, shape)] * count, num_splits=count))
+
+
+@lowers("SplitV")
+def split_v(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    (axis,) = emit.axes(2, len(source.shape))
+    sizes = [int(size) for size in np.asarray(emit.static(1, "the sizes")).reshape(-1)]
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = source.shape[axis] - sum(size for size in sizes if size != -1)
+    if sum(sizes) != source.shape[axis] or min(sizes) < 0:
+        raise emit.unsupported(f"the sizes {sizes} of {list(source.shape)}")
+    if len(sizes) == 1:
+        emit.result(source)
+        return
+    if source.dtype is BOOL:
+        _yield_all(emit, _parts(emit, source, axis, sizes))
+        return
+    shapes = [tuple(part if index == axis else size for index, size in enumerate(source.shape)) for part in sizes]
+    operands = [source, emit.const(sizes, np.int32), emit.const(axis, np.int32)]
+    _yield_all(emit, emit.add_many("SPLIT_V", operands, [(source.dtype, s) for s in shapes], num_splits=len(sizes)))
+
+
+def _parts(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
+    """Slices of these sizes along an axis, one behind the other."""
+    from pocketgraph.litert.lowerings.pieces import cut
+
+    parts, place = [], 0
+    for count in sizes:
+        begin, size = [0] * len(value.shape), list(value.shape)
+        begin[axis], size[axis] = place, count
+        parts.append(cut(emit, value, begin, size))
+        place += count
+    return parts
+
+
+def _yield_all(emit: Emit, values: list[Value]) -> None:
+    for port, value in enumerate(values):
+        emit.result(value, port)
+
+
+@lowers("Pad", "PadV2", "MirrorPad")
+def padding(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *MOVED)
+    pairs = np.asarray(emit.static(1, "the paddings"), np.int32).reshape(-1, 2)
+    if pairs.min(initial=0) < 0 or len(pairs) != len(source.shape) or len(pairs) > MOST_PADDED:
+        raise emit.unsupported(f"the paddings {pairs.tolist()}")
+    if node.op == "MirrorPad":
+        emit.result(mirror_pad(emit, source, pairs, attr_text(node, "mode")))
+    elif node.op == "Pad":
+        emit.result(pad(emit, source, pairs, always=emit.is_kept))
+    else:
+        fill_value = emit.static(2, "the value padded with")
+        emit.result(pad(emit, source, pairs, fill_value.item(), always=emit.is_kept))
+
+
+PIXELS = ("float", "int32", "int64", "uint8", "int8")
+"""Element types that LiteRT moves between space, depth and batch."""
+
+
+@lowers("DepthToSpace", "SpaceToDepth")
+def depth_and_space(emit: Emit, node: Node) -> None:
+    layout = data_format(emit, node)
+    source = image(emit, 0, layout, PIXELS)
+    block = int(node.attr("block_size", 0))
+    batch, height, width, depth = source.shape
+    if block < 2:
+        raise emit.unsupported(f"a block size of {block}")
+    if node.op == "DepthToSpace":
+        result = emit.add(
+            "DEPTH_TO_SPACE", [source], (batch, height * block, width * block, depth // block**2), block_size=block
+        )
+    else:
+        result = emit.add(
+            "SPACE_TO_DEPTH", [source], (batch, height // block, width // block, depth * block**2), block_size=block
+        )
+    yield_image(emit, result, layout)
+
+
+@lowers("SpaceToBatchND", "BatchToSpaceND")
+def batch_and_space(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), *PIXELS)
+    block = np.asarray(emit.static(1, "the block shape"), np.int32).reshape(-1)
+    borders = np.asarray(emit.static(2, "the paddings or crops"), np.int32).reshape(-1, 2)
+    to_batch = node.op == "SpaceToBatchND"
+    if (len(block), len(source.shape)) not in ((2, 4), (1, 3)):
+        raise emit.unsupported(f"{node.op} of rank {len(source.shape)} with {len(block)} block sizes")
+    code = "SPACE_TO_BATCH_ND" if to_batch else "BATCH_TO_SPACE_ND"
+    shape = emit.output()[1]
+    emit.result(emit.add(code, [source, emit.const(block), emit.const(borders)], shape))
+
+
+@lowers("SpaceToBatch", "BatchToSpace")
+def old_batch_and_space(emit: Emit, node: Node) -> None:
+    source = image(emit, 0, "NHWC", PIXELS)
+    borders = np.asarray(emit.static(1, "the paddings or crops"), np.int32).reshape(2, 2)
+    block = np.full(2, int(node.attr("block_size", 0)), np.int32)
+    code = "SPACE_TO_BATCH_ND" if node.op == "SpaceToBatch" else "BATCH_TO_SPACE_ND"
+    shape = emit.output()[1]
+    emit.result(emit.add(code, [source, emit.const(block), emit.const(borders)], shape))

@@ -1,1 +1,0 @@
-"""Gradients of tensors reshaped, joined, cut and gathered."""

@@ -1,1 +1,0 @@
-"""Gradients of variables and arrays of tensors."""

@@ -1,1 +1,0 @@
-"""Shape rules of arithmetic, reductions, products of matrices and linear algebra."""

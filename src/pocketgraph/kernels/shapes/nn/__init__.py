@@ -1,1 +1,0 @@
-"""Shape rules of layers of neural networks and their gradients."""

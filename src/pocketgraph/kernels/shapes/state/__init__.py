@@ -1,1 +1,0 @@
-"""Shape rules of variables, tables, queues and lists."""

@@ -1,1 +1,0 @@
-"""Lowerings of ops that do nothing."""

@@ -1,1 +1,0 @@
-"""Lowerings of simulated quantization."""
