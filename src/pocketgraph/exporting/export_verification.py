@@ -125,11 +125,11 @@ def _of_whole_numbers(model: ExportModel) -> str:
     """That a node cuts what was computed in floats to whole numbers, and what to do; "" where none does."""
     needed = reachable(model.graph, [port.tensor for entry in model.entries for port in entry.outputs])
     for node in model.graph:
-        if node.name not in needed or node.op != "Cast" or node.attrs["DstT"].is_floating:
+        if node.name not in needed or node.op != "Cast" or node.dtype("DstT").is_floating:
             continue
         source = model.graph.find_producer(node.data_inputs[0], SAME_VALUES)
         is_computed = source is not None and source.data_inputs and source.op not in PLACEHOLDERS
-        if node.attrs["SrcT"].is_floating and is_computed:
+        if node.dtype("SrcT").is_floating and is_computed:
             return (
                 f"'{node.name}' cuts floats to whole numbers, so that their last bits, which engines have differently, "
                 f"may decide a whole step: export what is behind it ({option('inputs')}={node.name}), or allow for "

@@ -21,7 +21,7 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
+from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, float_weights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.thread_map import mapped, mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
@@ -31,7 +31,6 @@ from pocketgraph.quantization.fitting.layer_reconstruction import (
     can_fit,
     collect,
     correct_bias,
-    float_weights,
     reconstruct,
 )
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
@@ -197,7 +196,7 @@ def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
     values, _ = float_weights(operation)
     weight = max(float(np.abs(values).max(initial=0)) * given.shape[-1], 1.0)
     peak = max(float(np.abs(rows).max(initial=0)) for rows in (wanted, given))
-    return peak * peak * weight * len(given) > float(np.finfo(np.float32).max)
+    return bool(peak * peak * weight * len(given) > np.finfo(np.float32).max)
 
 
 def apply(state: QuantizationState) -> bool:
