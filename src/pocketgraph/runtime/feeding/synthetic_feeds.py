@@ -84,8 +84,8 @@ def needed_placeholders(graph: Graph, fetches: Sequence[str]) -> list[str]:
 def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
-    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
-    what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
+    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last, or three
+    first): what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
@@ -139,10 +139,13 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
 
 def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
     """A shape with a number for each open size, as ``synthetic_shapes`` chooses them."""
-    is_picture = len(dims) == 4 and dims[1] is dims[2] is None and dims[3] in CHANNELS and dtype in (FLOAT, UINT8)
-    return tuple(
-        size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
-    )
+    sides: tuple[int, ...] = ()
+    if len(dims) == 4 and dtype in (FLOAT, UINT8):
+        if dims[1] is dims[2] is None and dims[3] in CHANNELS:
+            sides = 1, 2
+        elif dims[2] is dims[3] is None and dims[1] == 3:  # with one channel in front it may be attention's mask
+            sides = 2, 3
+    return tuple(size if size is not None else SIDE if axis in sides else 1 for axis, size in enumerate(dims))
 
 
 def synthetic_lengths(
