@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 
@@ -16,6 +17,8 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
+    with contextlib.suppress(UnicodeDecodeError, UnicodeEncodeError):  # of a file, where the locale has no such letters
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8")
     return "".join(
         letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text

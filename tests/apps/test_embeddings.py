@@ -24,7 +24,7 @@ def photos(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_vectors_are_what_the_model_makes_of_the_photos(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    made = embed(base(), photos, mean=10.0, std=100.0)
+    made = embed(base(), photos, mean=10.0, std=np.float32(100))
     assert made.vectors.shape == (90, 6)
     assert set(made.labels) == {"red things", "green", "blue"}
     row = made.names.index("blue/3.png")

@@ -28,7 +28,9 @@ from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin,
 from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import export, targets
+from pocketgraph.exporting.tflite.metadata import archive
 from pocketgraph.formats import files, load, save
+from pocketgraph.formats.tflite import facts
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
@@ -37,6 +39,7 @@ from pocketgraph.graph.model_file_graph import coded
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from support import model_dir, model_info, needs_shared
@@ -314,7 +317,9 @@ def test_pi_runs_on_a_picture(tmp_path: pathlib.Path) -> None:
     assert all(re.fullmatch(r"\[\w+\]|\w+=.*|", line) for line in unit.splitlines())
 
 
-@pytest.mark.parametrize(("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("linux", "ppm", 3)])
+@pytest.mark.parametrize(
+    ("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("pi", "png", 3), ("linux", "ppm", 3)]
+)
 def test_a_picture_of_another_shape_gives_what_label_image_gives(
     kind: str, form: str, channels: int, tmp_path: pathlib.Path
 ) -> None:
@@ -326,6 +331,8 @@ def test_a_picture_of_another_shape_gives_what_label_image_gives(
     out = tmp_path / "out"
     make_project(kind, parse(text), out, name="Scores", labels=["a", "b", "c"], **how)
     pixels = np.random.default_rng(3).integers(0, 256, (31, 44, 3), dtype=np.uint8)
+    if form == "png":  # gray of 16 bits
+        pixels = np.random.default_rng(3).integers(0, 1 << 16, (31, 44), dtype=np.uint16)
     photo = tmp_path / f"photo.{form}"
     Image.fromarray(pixels).save(photo)
     [wanted] = label_image(parse(text), photo if kind == "pi" else pixels, ["a", "b", "c"], **how)
@@ -1013,6 +1020,39 @@ def test_labels_are_of_the_scores_and_not_of_the_box_beside_them(tmp_path: pathl
     about = metadata(load(tmp_path / "net.tflite").extra)
     assert about is not None
     assert about.outputs == ("box", "probability")
+
+
+@pytest.mark.parametrize(
+    ("last", "note"),
+    [
+        ("y = Relu(x, T=float)", "[1, N]; the output 'y:0' is float[1, 8, 8, 3]"),
+        ("y = Relu(rows, T=float)", "there are 2 labels and 192 scores in the output 'y:0'"),
+    ],
+)
+def test_labels_of_a_file_that_are_not_of_its_scores_are_left_out(last: str, note: str, tmp_path: pathlib.Path) -> None:
+    """As segmentation and landmark models have them, of the classes of pixels or of another output."""
+    named = parse("a = Placeholder(dtype=float, shape=[1,2])\nb = Softmax(a, T=float)")
+    export(named, tmp_path / "named.tflite", labels=["left", "right"])
+    about = facts((tmp_path / "named.tflite").read_bytes()).metadata
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        one_row = Const(int32[2] [1, 192])
+        rows = Reshape(x, one_row, T=float, Tshape=int32)
+        {last}
+    """)
+    content = model_bytes(float_program(graph.replace(outputs=["y"]), ["y"]), (), about)
+    content += archive({"labels.txt": b"left\nright\n"}, len(content))
+    (tmp_path / "net.tflite").write_bytes(content)
+    told = metadata(load(tmp_path / "net.tflite").extra)
+    assert told is not None
+    assert told.labels == ("left", "right")
+    made = make_project("pi", tmp_path / "net.tflite", tmp_path / "pi")
+    (left_out,) = (line for line in made.notes if "labels" in line)
+    assert left_out.startswith("the labels in the file's metadata are left out: ")
+    assert note in left_out
+    assert not (tmp_path / "pi/labels.txt").exists()
+    with pytest.raises(UsageError, match="labels"):
+        make_project("pi", tmp_path / "net.tflite", tmp_path / "other", labels=["left", "right"])
 
 
 BOXES = """

@@ -209,7 +209,8 @@ def test_csv(model: str) -> None:
     assert "node type, start, first, avg_ms, %, cdf%, mem KB, times called, name\n" in said
 
 
-def test_nodes_in_loops_count_as_often_as_they_run(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("shape", [["--input_layer_shape=10"], []])
+def test_nodes_in_loops_count_as_often_as_they_run(shape: list[str], tmp_path: pathlib.Path) -> None:
     path = tmp_path / "loop.pb"
     graph = parse("""
         x = Placeholder(dtype=float, shape=[10])
@@ -230,13 +231,30 @@ def test_nodes_in_loops_count_as_often_as_they_run(tmp_path: pathlib.Path) -> No
     save(graph, path)
     values = ",".join(["1"] * 10)
     said = run(
-        str(path), "--num_runs=2", "--show_flops", "--input_layer=x", "--input_layer_shape=10",
+        str(path), "--num_runs=2", "--show_flops", "--input_layer=x", *shape,
         f"--input_layer_values={values}", "--output_layer=leave", *TABLES_OFF,
     ).output  # fmt: skip
     # 1 doubles to 128 in 7 steps of 10 additions; 8 comparisons of one value, 8 maxima over 10 (9 comparisons each)
     assert "  AddV2: 70\n" in said
     assert "  Max: 72\n" in said
     assert "  Less: 8\n" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--input_layer_type=float"], "There must be the same number of items"),
+        (["--input_layer_values=1"], "--input_layer_values has 1 layer, --input_layer 0"),
+        (["--input_layer=x", "--input_layer_type=floot"], "floot was an invalid type"),
+        (["--preset=mobilnet"], "there is no preset 'mobilnet'"),
+    ],
+)
+def test_flags_that_would_say_nothing_are_refused(
+    flags: list[str], message: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)"), tmp_path / "m.pb")
+    assert call("benchmark_model", f"--graph={tmp_path / 'm.pb'}", "--max_num_runs=1", *flags) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_open_sizes_that_fit_the_weights_are_taken_and_told(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -144,10 +144,32 @@ def test_it_is_installed_once(tmp_path: pathlib.Path, monkeypatch: pytest.Monkey
     assert b"_pocketgraph_completion" in said.stdout
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_what_was_installed_is_taken_away(
+    shell: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in (".bashrc", ".zshrc"):
+        (tmp_path / name).write_bytes(b"alias ll=ls  # \xfc\n")
+    assert call("completion", "install", shell) == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "pocketgraph" in str(path.relative_to(tmp_path))]
+    assert call("completion", "uninstall", shell) == 0
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(path.name for path in left) == [".bashrc", ".zshrc"]
+    assert [path.read_bytes() for path in left] == [b"alias ll=ls  # \xfc\n"] * 2
+    capsys.readouterr()
+    assert call("completion", "uninstall", shell) == 0
+    assert capsys.readouterr().out == f"nothing is installed for {shell}\n"
+
+
 def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert call("completion", "install") == 2
     assert "pocketgraph completion install bash" in capsys.readouterr().err
+    assert call("completion", "uninstall") == 2
+    assert "pocketgraph completion uninstall bash" in capsys.readouterr().err
 
 
 def test_it_is_installed_beside_letters_of_another_encoding(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -128,3 +131,21 @@ def test_a_path_that_begins_with_a_dash_is_no_option_in_what_to_type_next(
     assert len(typed) == 3
     for command, words in typed:
         assert "such option" not in outcome(capfd, command, *words.replace("small.pb", "./-net.pb").split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its names of files have no bytes of another locale")
+@pytest.mark.parametrize("encoding", ["", "ascii:strict", "latin-1"])
+def test_names_of_any_language_are_printed_where_the_locale_has_none(encoding: str, tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Relu(x, T=float)"), tmp_path / "übung.pb")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    if encoding:
+        environment |= {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+    for command, name in (("summarize", "übung.pb"), ("identify", "übunge.pb"), ("plan", "übunge.pb")):
+        done = subprocess.run(
+            [sys.executable, "-m", "pocketgraph", command, name], env=environment, capture_output=True, cwd=tmp_path
+        )
+        said = (done.stdout + done.stderr).decode("latin-1" if encoding == "latin-1" else "utf-8")
+        assert "übung.pb" in said, said
+        assert "udc" not in said
+        assert "Traceback" not in said
+    assert printable(os.fsdecode(b"b\xfc\x1b.pb")) == r"b\udcfc\x1b.pb"  # of no encoding that is known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -90,3 +91,19 @@ def test_pages_and_drawings_go_out(
 def test_a_second_model_comes_in(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = run("view", model, "--compare", "-", "-o", tmp_path / "x.html", fed=model.read_bytes())
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["summarize {}", "view {} -o -", "convert {} out.pb", "transforms"])
+def test_standard_streams_may_be_closed(command: str, model: pathlib.Path) -> None:
+    typed = f"{shlex.join(PROGRAM)} {command.format(shlex.quote(str(model)))}"
+    done = subprocess.run(f"{typed} <&- >&-", shell=True, cwd=model.parent, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert subprocess.run(f"{typed} <&- >&- 2>&-", shell=True, cwd=model.parent, check=False).returncode == 0
+    if "out.pb" in command:
+        assert list(load(model.parent / "out.pb").nodes) == ["x", "kept", "y"], "and nothing was printed into it"
+
+
+def test_an_empty_name_of_a_folder_is_said(model: pathlib.Path) -> None:
+    done = run("import_pb_to_tensorboard", f"--model_dir={model}", "--log_dir=")
+    assert done.returncode == 1
+    assert b"the name given is empty" in done.stderr

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import command_line
 from pocketgraph.cli.main import group
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
@@ -113,6 +114,23 @@ def test_made_up_feeds_are_not_blamed_for_an_op_without_a_kernel(tmp_path: pathl
     assert "pocketgraph help custom-kernels" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--seed=-1", "-1 is not in the range x>=0"),
+        ("--input_shape=x:-1", "'x:-1' is not NAME:1,224,224,3"),
+        ("--signature=serving_default", "neither model is a SavedModel, which has signatures; leave --signature out"),
+        ("--preset=mobilnet", "there is no preset 'mobilnet'; did you mean"),
+        ("--data=", "No such file or directory; the name given is empty"),
+    ],
+)
+def test_flags_that_say_nothing_sensible(
+    models: tuple[str, str], flag: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.call("verify", *models, flag) in (1, 2)
+    assert message in capsys.readouterr().err
+
+
 def test_runs_and_inputs_exclude_each_other(models: tuple[str, str]) -> None:
     result = call(*models, "--runs=2", "--inputs=x=x.npy")
     assert isinstance(result.exception, UsageError)
@@ -210,7 +228,9 @@ def test_a_model_cut_to_pieces_exits_with_1(tmp_path: pathlib.Path) -> None:
     save(parse("mean = Placeholder(dtype=float, shape=[1,3])\ny = Softmax(mean, T=float)"), tmp_path / "cut.pb")
     result = call(whole, str(tmp_path / "cut.pb"), "--json", "--tolerance=1000")
     assert result.exit_code == 1
-    assert json.loads(result.output)["outputs"][0]["problem"] == "does not depend on 'picture' in the second model"
+    assert json.loads(result.output)["outputs"][0]["problem"] == (
+        "does not depend on 'picture' in the second model, which reads 'mean' instead"
+    )
 
 
 def test_shapes_of_open_inputs(tmp_path: pathlib.Path) -> None:

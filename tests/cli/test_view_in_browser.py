@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +16,10 @@ from browsers import browser, watched
 from command_line import call
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
-from pocketgraph.graph import Function, Graph, Node, const
+from pocketgraph.graph import Func, Function, Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.model_explorer import graph_collection
 from pocketgraph.inspect.view.page import as_html
 from support import model_dir, needs_shared
 
@@ -53,6 +56,8 @@ CUT = """["search", "color"].filter((name) => {
   return pen.measureText(field.placeholder ?? field.selectedOptions[0].text).width > room;
 })"""
 """The fields whose words do not fit into them."""
+PLACED = rb"([\d.]+) 0 0 -([\d.]+) \S+ \S+ cm[^q]*/X\d+ Do"
+"""Where a page of a PDF has a picture: its width and height."""
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
@@ -120,6 +125,34 @@ def test_the_page_answers_hands_and_keys(model: pathlib.Path, opened: Any) -> No
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.body.classList.contains('dark')")
     assert page.evaluate("pocketgraph.asSvg().match(/stroke-dasharray/g).length") >= 1
+
+
+def test_a_press_in_the_panel_is_for_the_picture_that_it_tells_of(tmp_path: pathlib.Path, opened: Any) -> None:
+    before = "x = Placeholder(dtype=float, shape=[2])\nb = Neg(x, T=float)\nc = Relu(b, T=float)"
+    after = f"z = Placeholder(dtype=float, shape=[2])\na/y = Abs(z, T=float)\na/s = Sign(a/y, T=float)\n{before}"
+    save(parse(before), tmp_path / "a.pb")
+    save(parse(after), tmp_path / "b.pb")
+    call("view", tmp_path / "a.pb", "--compare", tmp_path / "b.pb", "-o", tmp_path / "page.html")
+    page = opened(tmp_path / "page.html")
+    page.evaluate("pocketgraph.reveal(0)")
+    assert page.inner_text("#panel h2") == "x"
+    right = page.locator("canvas").nth(1).bounding_box()
+    page.mouse.move(right["x"] + 50, right["y"] + 50)
+    assert page.evaluate("pocketgraph.panes.indexOf(pocketgraph.state)") == 0, "to pass over is not to touch"
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("() => pocketgraph.panes.indexOf(pocketgraph.state) === 1")
+    page.click("#panel li button")
+    assert page.inner_text("#panel h2") == "b", "what reads x on the left; node 1 on the right is another"
+
+
+def test_paper_shows_the_picture_in_its_proportions(model: pathlib.Path, opened: Any) -> None:
+    call("view", model, "-o", model.parent / "page.html")
+    page = opened(model.parent / "page.html")
+    drawn = page.evaluate("pocketgraph.state.canvas.width / pocketgraph.state.canvas.height")
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", page.pdf(), re.DOTALL)
+    texts = [zlib.decompressobj().decompress(one) for one in streams if one[:1] == b"x"]
+    (placed,) = (match for text in texts for match in re.finditer(PLACED, text))
+    assert float(placed[1]) / float(placed[2]) == pytest.approx(drawn, rel=0.01)
 
 
 def test_the_way_between_two_nodes(model: pathlib.Path, opened: Any) -> None:
@@ -262,6 +295,22 @@ def test_a_model_of_functions_only(tmp_path: pathlib.Path, opened: Any) -> None:
     page = opened(tmp_path / "page.html")
     assert page.evaluate("pocketgraph.state.graph.name") == "f", "what there is to see comes first"
     assert page.evaluate(DRAWN) == 2
+
+
+def test_a_node_leads_to_the_functions_that_it_calls(tmp_path: pathlib.Path, opened: Any) -> None:
+    names = ("branch 0", f"branch_{'n' * 300}")
+    main = parse("i = Placeholder(dtype=int32, shape=[])\nplain = Neg(i, T=int32)")
+    case = Node("case", "Case", ["i"], {"branches": tuple(map(Func, (*names, names[0])))})
+    graph = main.replace([*main, case], functions={name: Function(name, tuple(main)) for name in names})
+    (tmp_path / "page.html").write_text(as_html(graph, "case"), "utf-8")
+    page = opened(tmp_path / "page.html")
+    page.evaluate("pocketgraph.reveal(2)")
+    called = page.locator("#panel li button[title^=branch]")
+    assert [called.nth(at).get_attribute("title") for at in range(called.count())] == list(names)
+    called.nth(1).click()
+    assert page.evaluate("pocketgraph.state.graph.name") == names[1]
+    nodes = graph_collection(graph, "case")["graphs"][0]["nodes"]
+    assert [node["subgraphIds"] for node in nodes] == [[], [], list(names)]
 
 
 def test_the_view_of_a_notebook(tmp_path: pathlib.Path, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

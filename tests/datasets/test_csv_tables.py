@@ -171,6 +171,11 @@ def test_long_numbers_of_classes_stay_apart(tmp_path: pathlib.Path) -> None:
     assert classes == ["9007199254740993", "9007199254740992", "7"]
 
 
+def test_codes_of_classes_keep_their_zeros(tmp_path: pathlib.Path) -> None:
+    _, classes = read_table(table(tmp_path, "1,2,007\n3,4,42\n5,6,-1\n7,8, 3.0\n"), [2])
+    assert classes == ["007", "42", "-1", "3"]
+
+
 def test_rows_of_nothing_but_blanks_are_no_samples(tmp_path: pathlib.Path) -> None:
     (numbers,), _ = read_table(table(tmp_path, "a,b\n1,2\n,\n3,4\n  \n"), [2])
     assert numbers.tolist() == [[1, 2], [3, 4]]

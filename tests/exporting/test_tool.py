@@ -95,6 +95,27 @@ def test_what_differs_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert exported(monkeypatch, tmp_path / "net.spy", write, tolerance=0.1).checks[0].passed
 
 
+def test_a_cut_to_whole_numbers_is_named_where_results_differ(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": np.trunc(feeds["x"] * 3).astype(np.float32) + np.float32(1)})
+
+    text = """
+        x = Placeholder(dtype=float, shape=[1,4])
+        three = Const(float 3.0)
+        scaled = Mul(x, three, T=float)
+        bytes = Cast(scaled, SrcT=float, DstT=uint8)
+        y = Cast(bytes, SrcT=uint8, DstT=float)
+    """
+    with pytest.raises(DifferenceError, match=r"'bytes' cuts floats .* export what is behind it \(inputs=bytes\)"):
+        exported(monkeypatch, tmp_path / "net.spy", write, graph=parse(text))
+    fed = parse(text.replace("Cast(scaled", "Cast(x"))  # what is fed is the same for both
+    with pytest.raises(DifferenceError, match=r"nothing was written$"):
+        exported(monkeypatch, tmp_path / "net.spy", write, graph=fed)
+
+
 @pytest.mark.parametrize(
     ("dtype", "off", "passes"), [("half", 0.003, True), ("half", 0.01, False), ("float", 0.003, False)]
 )
@@ -439,3 +460,19 @@ def test_where_nothing_made_up_fits_samples_are_asked_for(tmp_path: pathlib.Path
     """)
     with pytest.raises(RunError, match="the inputs were made up; give some that fit with samples"):
         pocketgraph.export(graph, str(tmp_path / "inverse.onnx"))
+
+
+@pytest.mark.parametrize(("mode", "reach"), [("REFLECT", 3), ("SYMMETRIC", 4)])
+def test_borders_that_a_side_is_too_short_to_mirror(mode: str, reach: int, tmp_path: pathlib.Path) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,1])
+        t = MaxPool(x, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID")
+        p = Const(int32 [[0,0],[{reach + 1},0],[0,{reach + 1}],[0,0]])
+        m = MirrorPad(t, p, T=float, Tpaddings=int32, mode="{mode}")
+        y = Relu(m, T=float)
+    """)
+    told = rf"'m'\): a border of {reach + 1} round a side of 4, of which {mode} mirrors {reach} at most"
+    with pytest.raises(UsageError, match=rf"{told} \(larger inputs have larger sides: shapes\)"):
+        pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"x": (1, 8, 8, 1)})
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"x": (1, 12, 12, 1)})
+    assert made.checks[0].passed

@@ -86,8 +86,8 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.TF_RECORDS, record(b"\x0a\x05abcde")),
     (Kind.LFS_POINTER, b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
     (Kind.HTML, b"\n<!DOCTYPE html><html><body>404</body></html>"),
-    (Kind.TENSORFLOW_JS, b'{"modelTopology": {}}'),
-    (Kind.TENSORFLOW_JS, b'{"format": "layers-model", "generatedBy": "keras v2.11.0"}'),
+    (Kind.TENSORFLOW_JS, b'{"modelTopology": {"node": []}}'),
+    (Kind.TENSORFLOW_JS_LAYERS, b'{"format": "layers-model", "generatedBy": "keras v2.11.0"}'),
     (Kind.JSON, b'{"labels": ["daisy"]}'),
     (Kind.TEXT, b"daisy\nroses\n"),
     (Kind.EMPTY, b""),
@@ -99,6 +99,7 @@ LOADABLE = {
     Kind.MEMMAPPED,
     Kind.TFLITE,
     Kind.ONNX,
+    Kind.TENSORFLOW_JS,
     Kind.GRAPH_DEF_TEXT,
     Kind.META_GRAPH,
     Kind.SAVED_MODEL_FILE,
@@ -147,7 +148,7 @@ def test_directories(tmp_path: pathlib.Path) -> None:
     (tmp_path / "frozen.pb").write_bytes(GRAPH_DEF)
     assert "frozen.pb" in identify(tmp_path).next
     (tmp_path / "model.json").write_text('{"format": "graph-model", "signature": {}}')
-    assert identify(tmp_path).kind is Kind.TENSORFLOW_JS
+    assert "model.json" in identify(tmp_path).next
     (tmp_path / "model.ckpt-1.index").write_bytes(b"")
     assert identify(tmp_path).kind is Kind.CHECKPOINT_DIRECTORY
     (tmp_path / "saved_model.pb").write_bytes(SAVED_MODEL)

@@ -52,6 +52,14 @@ def test_a_session_runs_it(name: str) -> None:
         assert "LiteRT" in str(session.plan()) or "litert" in str(session.plan())
 
 
+def test_a_file_is_said_to_have_the_signatures_that_it_has() -> None:
+    both = str(pocketgraph.identify(FIXTURES / "two_ways.tflite"))
+    assert "; best: features float[?,4] -> best int64[?], sum float[?]; scores: features float[?,4] -> " in both
+    none = str(pocketgraph.identify(FIXTURES / "pictures.tflite"))
+    assert "; no signature: x float[?,16,16,3] -> y float[?,5]; " in none
+    assert "serving_default" not in both + none
+
+
 def test_signatures_of_others() -> None:
     given = arrays("two_ways")
     with Session(FIXTURES / "two_ways.tflite") as session:

@@ -10,11 +10,13 @@ import pocketgraph
 from pocketgraph.cli.freeze_graph import first_of_a_kind
 from pocketgraph.errors import option
 from pocketgraph.freezing import freeze, freeze_with_report
+from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.repair import repaired
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.random_answers import random_note
 
 MODELS = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models"
 
@@ -88,6 +90,18 @@ def test_scopes_are_known_by_their_names(name: str) -> None:
     assert changed[f"{name}/sum"].op == "Identity"
     assert changed[f"{name}/sum"].inputs == ("x",)
     assert line == f"'{name}' changed its input by what '{name}/noise' drew; it hands on 'x'"
+
+
+def test_noise_is_named_as_where_it_is_met() -> None:
+    """Its hint is that of a session, and each of the two repairs takes it out."""
+    graph = parse(CHANGED.replace("NAME", "gaussian_noise")).replace(outputs=["y"])
+    [told] = leftovers(graph, graph)
+    assert told.endswith(f"{option('repair')}=dropout takes that out")
+    assert "repair=dropout" in random_note(graph, ["y"])
+    assert repaired(graph, "dropout")[0]["gaussian_noise/sum"].op == "Identity"
+    other = graph.map_nodes(lambda node: node.replace(op="Mul") if node.name == "gaussian_noise/sum" else node)
+    [told] = leftovers(other, other)
+    assert told.endswith(f"{option('repair')}=augmentation takes that out")
 
 
 def test_bytes_become_the_floats_that_came_out() -> None:

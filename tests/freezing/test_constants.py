@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from function_text import with_functions
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing import extract_sub_graph, variables_to_constants
-from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph import DType, Graph, Shape, Tensor
 from pocketgraph.graph.text_format import parse, print_graph
 
 PAIR = Tensor.from_numpy(np.array([1.0, 2.0], np.float32))
@@ -203,3 +204,21 @@ def test_an_unknown_output_is_said_with_near_ones() -> None:
 def test_an_input_that_does_not_exist() -> None:
     with pytest.raises(FreezeError, match="node 'y': its input 'gone:1' is not in the graph"):
         extract_sub_graph(parse("y = Relu(gone:1, T=float)"), ["y"])
+
+
+def test_a_loop_that_gives_back_a_variables_value_does_not_call_it_a_scalar() -> None:
+    graph = with_functions(
+        parse("""
+            h = VarHandleOp(dtype=float, shape=[2], shared_name="h", container="")
+            n = Const(int32 0)
+            loop = While(n, h, T=list[int32,resource], cond=func(more), body=func(round), output_shapes=[[],[]])
+            s = VariableShape(loop:1, out_type=int32)
+        """),
+        [
+            "more(i: int32, h: resource) -> more: bool = less:z:0", "less = Less(i, i, T=int32)",
+            "round(i: int32, h: resource) -> i: int32 = add:z:0, h: resource = h", "add = AddV2(i, i, T=int32)",
+        ],
+    )  # fmt: skip
+    loop = variables_to_constants(graph, {"h": PAIR})["loop"]
+    assert loop.attr("T") == (DType.named("int32"), DType.named("float"))
+    assert loop.attr("output_shapes") == (Shape(()), Shape(None))  # TensorFlow refuses `s` of a scalar

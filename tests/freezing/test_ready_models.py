@@ -13,7 +13,8 @@ import pocketgraph
 from command_line import call
 from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.formats import save
-from pocketgraph.freezing import freeze
+from pocketgraph.formats.meta_graph_writer import save_saved_model
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.ready_models import for_session, inner_results, read_model, ready
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse, print_graph
@@ -250,3 +251,29 @@ def test_a_training_whose_newest_checkpoint_is_away_says_so(
     further = {"verify": [tmp_path], "ship": place, "quantize": [*place, "--mode=dynamic"]}.get(command, [])
     assert call(command, tmp_path, *further) != 0
     assert "says that the latest checkpoint is model.ckpt-9, which is not here" in capsys.readouterr().err
+
+
+def test_inputs_of_a_signature_that_nothing_needs_are_told_of(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        extra = Placeholder(dtype=float, shape=[?,3])
+        rate = Placeholder(dtype=float, shape=[])
+        y = Mul(x, rate, T=float)
+    """)
+    inputs = {"a": "x:0", "b": "extra:0", "rate": "rate:0"}
+    graph = graph.replace(signatures={"serving_default": Signature(inputs, {"y": "y:0"})})
+    save_saved_model(graph, tmp_path / "net")
+    (told,) = freeze_with_report(tmp_path / "net").warnings
+    assert told == "the signature's 'b' is no input of what is made: no output needs it"
+    frozen = freeze_with_report(tmp_path / "net", bind={"rate": 2.0})  # who binds knows
+    assert frozen.warnings == (told,)
+    assert list(frozen.graph.signatures["serving_default"].inputs) == ["a"]
+
+
+def test_a_checkpoint_without_a_name_is_called_that(tmp_path: pathlib.Path) -> None:
+    for file in (DIGITS / "training").iterdir():
+        if "model.ckpt" in file.name:
+            shutil.copy(file, tmp_path / file.name[file.name.index(".", len("model.ckpt")) :])
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: ""\n')
+    (note, *_) = ready(tmp_path).notes
+    assert note.endswith("variables of the checkpoint became constants")

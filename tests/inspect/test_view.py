@@ -108,6 +108,19 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
         assert all(max(source, target) < len(scope[5]) for source, target, *_ in scope[6])
 
 
+def test_arrows_from_what_is_cut_off_begin_at_its_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "MOST_ITEMS", 20)
+    made = [Node("x", "Placeholder", [], {"dtype": FLOAT})]
+    for i in range(100):
+        letters = f"{chr(97 + i // 10)}{chr(97 + i % 10)}"  # a number would make them alike, and a group
+        made.append(Node(f"s/{letters}", "Neg", [made[-1].name], {"T": FLOAT}))
+    made.append(Node("y", "Neg", ["s/jj"], {"T": FLOAT}))
+    found, left_out = nested_scopes(*shown_nodes(Graph(made)))
+    outer = found[0]
+    assert left_out == 80
+    assert [(link.source, link.target) for link in outer.links] == [(0, 1), (1, 2)], "x to the box, and the box to y"
+
+
 def data_of(page: str) -> Any:
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     return json.loads(text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 
 import numpy as np
 import pytest
 
 from pocketgraph.errors import FormatError
-from pocketgraph.graph import Graph, Node, Tensor, const
+from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.node_times import measured
@@ -147,3 +148,29 @@ def test_the_ranges_of_an_eight_bit_file() -> None:
     for broken in ({"scales": ()}, {"zero_points": 3}, {"output_types": (FLOAT,)}, {"scales": (0.0,)}):
         (one,), _ = shown_nodes(Graph([Node("y", "tfl.relu", [], attributes | broken)]))
         assert one.layer is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ({"a": math.nan}, {"a": math.nan}, []),
+        ({"a": (1.0, math.nan)}, {"a": (1.0, math.nan)}, []),
+        ({"a": 0.0}, {"a": -0.0}, ["changed"]),
+        ({"a": 1}, {"a": True}, ["changed"]),
+        ({"a": 1}, {"a": 1.0}, ["changed"]),
+        ({"a": (1,)}, {"a": (1, 2)}, ["changed"]),
+    ],
+)
+def test_attributes_are_the_same_where_files_have_the_same(
+    before: dict[str, AttrValue], after: dict[str, AttrValue], kinds: list[str]
+) -> None:
+    found = changes(Graph([Node("y", "Op", [], before)]), Graph([Node("y", "Op", [], after)]))
+    assert [change.kind for change in found.values()] == kinds
+
+
+def test_the_first_output_has_two_spellings() -> None:
+    nodes = parse("x = Placeholder(dtype=float)\nz = NoOp()\ny = Neg(x, ^z, T=float)")
+    spelled = nodes.replace([nodes["x"], nodes["z"], nodes["y"].replace(inputs=["x:0", "^z"])])
+    assert changes(Graph(nodes), Graph(spelled)) == {}
+    other = nodes.replace([nodes["x"], nodes["z"], nodes["y"].replace(inputs=["x:1", "^z"])])
+    assert changes(Graph(nodes), Graph(other))["y"].kind == "rewired"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -383,3 +384,25 @@ def test_what_stays_float_although_codes_were_asked_for_is_said() -> None:
     made = pocketgraph.quantize(graph, arrays, outputs=["y", "z"], io="int8")
     assert [value.dtype.name for value in (*made.program.inputs, *made.program.outputs)].count("float") == 2
     assert "'side', 'z' stay float32: what is next to them computes in float" in made.notes
+
+
+@pytest.mark.parametrize("how", [{}, {"activations": "int16"}, {"mode": "dynamic"}], ids=["int8", "int16", "dynamic"])
+def test_numbers_whose_products_a_float_does_not_hold(how: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    """Sums of squares of these results are infinite; their codes are fitted by means alone, and are no worse."""
+    rng = np.random.default_rng(0)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,16])
+        wide = MatMul(x, first, T=float)
+        active = Relu(wide, T=float)
+        y = MatMul(active, second, T=float)
+    """)
+    first, second = rng.normal(size=(16, 64)) * 1e18, rng.normal(size=(64, 8)) * 1e16
+    graph = Graph([*nodes, const("first", first.astype(np.float32)), const("second", second.astype(np.float32))])
+    rows = rng.normal(size=(40, 16)).astype(np.float32)
+    made = pocketgraph.quantize(graph, {"x": rows}, outputs=["y"], **how)
+    wanted = np.maximum(rows.astype(np.float64) @ first, 0) @ second
+    made.save(tmp_path / "net.tflite")
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        given = np.concatenate([session.run(list(session.outputs), {"x": row[None]})[0] for row in rows])
+    noise = np.mean(((given - wanted) / 1e35) ** 2) / np.mean((wanted / 1e35) ** 2)
+    assert -10 * np.log10(noise) > 35

@@ -12,6 +12,9 @@ import pytest
 
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats import load
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph import Tensor
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import ROOT, assert_close, in_threads, model_dir, needs_shared, shared
@@ -146,3 +149,29 @@ def test_a_checkpoint_of_another_graph_is_refused(tmp_path: pathlib.Path) -> Non
             session.restore(TRAINING / "model.ckpt-1200")
         with pytest.raises(FormatError, match="no"):
             session.restore(tmp_path / "gone.ckpt")
+
+
+COUNTS = """
+    x = Placeholder(dtype=string, shape=[?])
+    counts = MutableHashTableV2(key_dtype=string, value_dtype=int64, shared_name="table_1")
+    none = Const(int64 -1)
+    count = LookupTableFindV2(counts, x, none, Tin=string, Tout=int64)
+"""
+ITS_SAVER = """
+    file = Const(string "model")
+    names = Const(string ["saved-keys", "saved-values"])
+    slices = Const(string ["", ""])
+    read = RestoreV2(file, names, slices, dtypes=[string, int64])
+    import = LookupTableImportV2(counts, read:0, read:1, Tin=string, Tout=int64)
+"""
+
+
+@pytest.mark.parametrize(("name", "saver"), [("counts", ""), ("saved", ITS_SAVER)])
+def test_a_table_that_training_filled_has_what_the_checkpoint_has(
+    name: str, saver: str, tmp_path: pathlib.Path
+) -> None:
+    stored = Tensor.from_numpy(np.array([b"b", b"a"], object), STRING), Tensor.from_numpy(np.array([5, 4]))
+    write_checkpoint(tmp_path / "model", dict(zip((f"{name}-keys", f"{name}-values"), stored, strict=True)))
+    with Session(parse(COUNTS + saver)) as session:
+        session.restore(tmp_path / "model")
+        assert session.run(["count"], {"x": np.array([b"a", b"", b"b"], object)})[0].tolist() == [4, -1, 5]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
@@ -103,7 +104,7 @@ def test_short_and_long_texts_equal_the_reference_engine() -> None:
 
 
 def sized(graph: Graph, *sizes: int | None) -> Graph:
-    return with_sizes_of_feeds(graph, [(Endpoint("x", 0), FLOAT, sizes)], {}, postorder(graph, ["y"]))
+    return with_sizes_of_feeds(graph, [(Endpoint("x", 0), FLOAT, sizes)], {}, postorder(graph, ["y"])).graph
 
 
 def of(body: str) -> Graph:
@@ -189,3 +190,53 @@ def test_places_in_a_picture_that_was_halved_and_doubled_follow_its_own_size() -
             fed = {"x": numbers(length)[:, :, None, :2]}
             (found,), (expected,) = (each.run(["y"], fed) for each in (session, reference))
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+READS = """
+    m = Placeholder(dtype=float, shape=[?, ?, 8])
+    mixed = BatchMatMulV2(x, m, T=float, adj_x=false, adj_y=true)
+    weighed = Softmax(mixed, T=float)
+    read = BatchMatMulV2(weighed, m, T=float, adj_x=false, adj_y=false)
+    h = AddV2(x, read, T=float)
+"""
+MASK_OF_EACH = """
+    zero = Const(int32[1] [0])
+    batch = StridedSlice(s, zero, one, one, T=int32, Index=int32, shrink_axis_mask=1)
+    sizes = Pack(batch, rows, columns, T=int32, N=3, axis=0)
+"""
+TWO_TEXTS = CAUSAL.replace("sizes = Pack(rows, columns, T=int32, N=2, axis=0)", MASK_OF_EACH)
+TWO_TEXTS = TWO_TEXTS.replace("Einsum(x,", "Einsum(h,").replace("[1, ?, 8])", f"[?, ?, 8]){READS}", 1)
+"""The same of texts that read others first, which have lengths of their own; their batches are equal."""
+
+
+def of_two_texts(texts: int, length: int, other: int) -> dict[str, Array]:
+    random = np.random.default_rng(length)
+    return {
+        name: random.standard_normal((texts, size, 8)).astype(np.float32)
+        for name, size in (("x", length), ("m", other))
+    }
+
+
+def test_batches_that_have_to_be_equal_are_one_size() -> None:
+    graph = parse(TWO_TEXTS)
+    fed = [(Endpoint(name, 0), FLOAT, (None, None, 8)) for name in ("x", "m")]
+    nodes = postorder(graph, ["y"])
+    alone = with_sizes_of_feeds(graph, fed, {}, nodes)
+    assert alone.graph is graph
+    found = with_sizes_of_feeds(graph, fed, {}, nodes, before=[(3, 5, 8), (3, 5, 8)])
+    assert found.alike == {(1, 0): (0, 0)}
+    (read,) = Session(found.graph, engine="reference").run(["s"], of_two_texts(4, 6, 9))
+    assert read.tolist() == [4, 6, 6]
+    assert "Softmax" not in {node.op for node in postorder(found.graph, ["s"])}
+
+
+def test_texts_that_read_others_of_any_length_have_one_program(opened: list[Any]) -> None:
+    with Session(parse(TWO_TEXTS), cache_dir="") as session, Session(parse(TWO_TEXTS), engine="reference") as reference:
+        for sizes in ((3, 6, 9), (4, 7, 10), (5, 8, 12), (2, 11, 5), (7, 50, 60), (3, 9, 9), (2, 70, 3)):
+            (found,), (expected,) = (each.run(["y"], of_two_texts(*sizes)) for each in (session, reference))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        with pytest.raises(RunError, match="Batch"):  # of unequal batches, as it was before there was a program
+            session.run(["y"], {**of_two_texts(4, 20, 30), "m": numbers(30).repeat(5, axis=0)})
+        used = [each for plan in session._calls.plans.values() for each in plan.executables]
+    assert any(isinstance(each, SizedExecutables) for each in used)
+    assert len([program for program in opened if program is not None]) == 1

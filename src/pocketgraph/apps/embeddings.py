@@ -47,7 +47,8 @@ class Embeddings:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ``.npz`` file with ``names``, ``labels``, ``vectors`` and ``about`` (JSON)."""
-        about = json.dumps({"tensor": self.tensor, "identity": self.identity, "how": self.how})
+        told = {"tensor": self.tensor, "identity": self.identity, "how": self.how}
+        about = json.dumps(told, default=lambda value: np.asarray(value).tolist())
         made = io.BytesIO()
         np.savez(
             made,

@@ -103,6 +103,8 @@ def verify(
         RunError: one of them does not run.
     """
     _check_options(b, engines, inputs, data, runs, shapes)
+    if signature is not None and not any(map(_is_directory, (a, b))):
+        raise UsageError("neither model is a SavedModel, which has signatures", hint=f"leave {option('signature')} out")
     a = _ready(a, outputs, signature, notify)
     b = None if b is None else _ready(b, outputs, signature, notify)
     reading = SampleReading(
@@ -166,7 +168,11 @@ def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, n
     """What a session takes for a model; only directories have signatures to choose from."""
     if isinstance(model, Graph):
         return model
-    return for_session(model, outputs, signature=signature if os.path.isdir(path_of(model)) else None, notify=notify)
+    return for_session(model, outputs, signature=signature if _is_directory(model) else None, notify=notify)
+
+
+def _is_directory(model: Model | None) -> bool:
+    return model is not None and not isinstance(model, Graph) and os.path.isdir(path_of(model))
 
 
 def _with_switches(

@@ -22,6 +22,7 @@ def command() -> None:
     \b
       pocketgraph completion install
       pocketgraph completion install zsh
+      pocketgraph completion uninstall
     """
 
 
@@ -34,9 +35,7 @@ def install(shell: str | None) -> None:
       pocketgraph completion install
       pocketgraph completion install zsh
     """
-    chosen = shell or Path(os.environ.get("SHELL", "")).name
-    if chosen not in SHELLS:
-        raise UsageError("it is not clear which shell this is for", hint="pocketgraph completion install bash")
+    chosen = chosen_shell(shell, "install")
     place, started = places(chosen)
     write(place, script(chosen).encode())
     echo(f"written: {place}")
@@ -50,6 +49,30 @@ def install(shell: str | None) -> None:
     echo(f"It works in the next {chosen} that is started.")
 
 
+@command.command("uninstall")
+@click.argument("shell", type=click.Choice(SHELLS), required=False)
+def uninstall(shell: str | None) -> None:
+    """Take away what install wrote for SHELL: the script, and the line that reads it; the rest of the file stays.
+
+    \b
+      pocketgraph completion uninstall
+      pocketgraph completion uninstall zsh
+    """
+    chosen = chosen_shell(shell, "uninstall")
+    place, started = places(chosen)
+    was_there = place.exists()
+    if was_there:
+        place.unlink()
+        echo(f"removed: {place}")
+    lines = started.read_bytes().splitlines(keepends=True) if started is not None and started.exists() else []
+    others = [line for line in lines if MARK.encode() not in line]
+    if started is not None and others != lines:
+        write(started, b"".join(others))
+        echo(f"taken out of {started}: {MARK}")
+    elif not was_there:
+        echo(f"nothing is installed for {chosen}")
+
+
 @command.command("show")
 @click.argument("shell", type=click.Choice(SHELLS))
 def show(shell: str) -> None:
@@ -59,6 +82,14 @@ def show(shell: str) -> None:
       pocketgraph completion show fish > pocketgraph.fish
     """
     echo(script(shell))
+
+
+def chosen_shell(shell: str | None, verb: str) -> str:
+    """The shell that is named, or the one that $SHELL names."""
+    chosen = shell or Path(os.environ.get("SHELL", "")).name
+    if chosen not in SHELLS:
+        raise UsageError("it is not clear which shell this is for", hint=f"pocketgraph completion {verb} bash")
+    return chosen
 
 
 def script(shell: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
+import io
 import os
 import sys
 import warnings
@@ -224,8 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MemoryError:
         fail("there is not enough memory for this model", 1)
     except OSError as error:
+        from pocketgraph.formats.files import near
+
         place = f"{error.filename}: " if error.filename else ""
-        fail(f"{place}{error.strerror or error}", 1)
+        fail(f"{place}{error.strerror or error}" + (f"; {near('')}" if error.filename == "" else ""), 1)
 
 
 def _at_home(word: str) -> str:
@@ -235,9 +239,20 @@ def _at_home(word: str) -> str:
 
 
 def _own_process() -> None:
-    """What a process that is ours alone does without; each took a tenth of a short command's time."""
+    """What a process that is ours alone does without, each of which took a tenth of a short command's time; and letters
+    of any language on streams that have those of one, or of none.
+
+    Standard streams that it was started without lead nowhere: else the files that it opens would take their places.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  as long as the process
     os.environ.setdefault(*SOON_ASLEEP)  # NumPy reads it when it is loaded
     atexit.register(gc.freeze)  # of a process that ends, Python would look for garbage three times
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = codecs.lookup(stream.encoding).name
+            stream.reconfigure(encoding="utf-8" if encoding == "ascii" else None, errors="backslashreplace")
 
 
 SOON_ASLEEP = "OPENBLAS_THREAD_TIMEOUT", "22"

@@ -21,6 +21,7 @@ from pocketgraph.pages.quantities import counted
 MAX_LABEL_BYTES = 1 << 24
 LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
+LABEL_ENDINGS = (".txt", ".pbtxt", ".csv", ".json")
 NO_LABEL = "???"
 LARGEST_CLASS = 2.0**53
 """From which on a float does not tell whole numbers apart."""
@@ -193,8 +194,15 @@ def numbers_of(classes: Sequence[str]) -> Array | None:
         return None
 
 
+def listed_labels(text: str) -> list[str]:
+    """The names that a text has with commas between them; none where it is the path of a file, or looks like one."""
+    is_path = os.path.exists(text) or os.sep in text or os.path.splitext(text)[1].lower() in LABEL_ENDINGS
+    return [name.strip() for name in text.split(",")] if "," in text and not is_path else []
+
+
 def read_labels(path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none.
+    """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none. Also the
+    names of a list, see ``listed_labels``.
 
     Of a label map, as the Object Detection API has them (``item { id: 1 name: 'cat' }``), the names at the places that
     their ids say, and ``???`` where no id is.
@@ -203,6 +211,8 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
         FormatError: the file is missing, too large for labels, or not text in UTF-8 or UTF-16.
     """
     place = os.fspath(path)
+    if listed := listed_labels(place):
+        return listed
     try:
         with open(place, "rb") as file:
             data = file.read(MAX_LABEL_BYTES + 1)

@@ -222,9 +222,8 @@ def _is_number(cell: str) -> bool:
 
 
 def class_name(cell: str) -> str:
-    """A class's name; whole numbers without a point."""
+    """A class's name; whole numbers without a point, but codes such as 007 as they are."""
     text = cell.strip()
-    try:
-        return str(int(text))  # of any size, which a float would round
-    except ValueError:
-        return str(int(float(text))) if _is_number(text) and float(text).is_integer() else text
+    if text.removeprefix("-").isdecimal():  # of any size, which a float would round
+        return text
+    return str(int(float(text))) if _is_number(text) and float(text).is_integer() else text

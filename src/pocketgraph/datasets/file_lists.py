@@ -39,8 +39,8 @@ def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
         )
 
 
-def files_in(folder: str) -> list[str]:
-    """The files of a folder and of those inside, in order; links are followed, what systems hide is left out."""
+def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
+    """The files of a folder and of those inside, in order; links are followed, names that begin so are left out."""
     found: list[str] = []
     seen: set[str] = set()
     for place, inner, names in os.walk(folder, followlinks=True):
@@ -48,8 +48,8 @@ def files_in(folder: str) -> list[str]:
             inner.clear()
             continue
         seen.add(os.path.realpath(place))
-        inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
-        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(HIDDEN)]
+        inner[:] = sorted(name for name in inner if not name.startswith(hidden))
+        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(hidden)]
     return found
 
 

@@ -227,7 +227,7 @@ def _decode(file: IO[bytes], place: str, channels: int) -> Pixels:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        return _pixels(_opened(file, place), channels)
+        return decoded_pixels(_opened(file, place), channels)
     except FormatError:
         raise
     except Image.DecompressionBombError:
@@ -240,7 +240,8 @@ def _decode(file: IO[bytes], place: str, channels: int) -> Pixels:
         raise FormatError(f"the picture is damaged or cut short ({error})", where=place) from error
 
 
-def _pixels(picture: Image.Image, channels: int) -> Pixels:
+def decoded_pixels(picture: Image.Image, channels: int = 3) -> Pixels:
+    """The pixels of a picture that Pillow opened, as ``read`` gives them."""
     if channels == 1 and picture.format == "JPEG" and picture.mode == "RGB":
         picture.draft("L", picture.size)  # lets the decoder give the brightness that the file stores
     picture.load()

@@ -26,6 +26,7 @@ not_differentiable(
     "Identity",
     "Snapshot",
     "CheckNumerics",
+    "CheckNumericsV2",
     "EnsureShape",
     "DebugGradientIdentity",
     "PlaceholderWithDefault",
@@ -64,11 +65,11 @@ def moved_back(op: NodeGradient) -> str:
 gradient("Reshape", "ExpandDims", "Squeeze")(lambda op: op.add("Reshape", op.grad, op.shape_of_input(0)))
 
 
-@gradient("Transpose")
+@gradient("Transpose", "ConjugateTranspose")
 def transpose(op: NodeGradient) -> str:
     order = op.value(1)
     back = op.add("InvertPermutation", op.inputs[1]) if order is None else op.const(np.argsort(order))
-    return op.add("Transpose", op.grad, back)
+    return op.add(op.node.op, op.grad, back)
 
 
 gradient("Roll")(lambda op: op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2]))
@@ -303,6 +304,47 @@ def scatter_into(op: NodeGradient) -> list[str | None]:
     if op.node.op == "TensorScatterSub":
         moved = op.add("Neg", moved)
     return [into, None, moved]
+
+
+@gradient("TensorScatterMax", "TensorScatterMin")
+def extreme_into(op: NodeGradient) -> list[str | None]:
+    """All that share the extreme share its gradient."""
+    x, indices, updates = op.inputs
+    chosen = op.add("Equal", updates, op.add("GatherNd", op.output(), indices))
+    kept, taken = (op.cast(ref, op.dtype) for ref in (op.add("Equal", x, op.output()), chosen))
+    share = op.add("RealDiv", op.grad, op.add("TensorScatterAdd", kept, indices, taken))
+    return [op.mul(share, kept), None, op.mul(op.add("GatherNd", share, indices), taken)]
+
+
+gradient("ScatterNdNonAliasingAdd")(lambda op: [op.grad, None, op.add("GatherNd", op.grad, op.inputs[1])])
+
+
+@gradient("SparseToDense")
+def scattered(op: NodeGradient) -> list[str | None]:
+    """The default's gradient is the sum of what no value took the place of."""
+    places = op.add("Reshape", op.inputs[0], op.const([-1, op.rank(op.output())]))
+    taken = op.add("GatherNd", op.grad, places)
+    total = op.add("Sum", taken, op.const([0]))
+    every = op.add("Range", op.const(0), op.add("Rank", op.grad), op.const(1))
+    by_default = op.add("Sub", op.add("Sum", op.grad, every), total)
+    return [None, None, taken if op.rank(op.inputs[2]) else total, by_default]
+
+
+@gradient("SparseTensorDenseMatMul")
+def sparse_product(op: NodeGradient) -> list[str | None]:
+    """Of A B with A's values at places: by each value the product of a row of the gradient and one of B."""
+    indices, values, shape, b = op.inputs
+    is_turned, right_is_turned = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
+    flip = op.const([1, 0])
+    by_right = op.add("SparseTensorDenseMatMul", indices, values, shape, op.grad, adjoint_a=not is_turned)
+    left, right = (
+        op.add("StridedSlice", indices, op.const([0, at]), op.const([0, at + 1]), op.const([1, 1]), begin_mask=1,
+               end_mask=1, shrink_axis_mask=2) for at in ((1, 0) if is_turned else (0, 1))
+    )  # fmt: skip
+    rows = op.add("GatherV2", op.grad, left, op.const(0))
+    by_rows = op.add("GatherV2", op.add("Transpose", b, flip) if right_is_turned else b, right, op.const(0))
+    by_values = op.add("Sum", op.mul(rows, by_rows), op.const([1]))
+    return [None, by_values, None, op.add("Transpose", by_right, flip) if right_is_turned else by_right]
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")

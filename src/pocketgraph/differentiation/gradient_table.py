@@ -18,10 +18,10 @@ GRADIENTS: OpTable[Gradient] = OpTable("gradient", "pocketgraph.differentiation"
 HOLDS_FOR_COMPLEX_NUMBERS = frozenset({
     "Complex", "Real", "Imag", "Conj", "ComplexAbs", "Angle", "Add", "AddV2", "AddN", "Sub", "Mul", "Div", "RealDiv",
     "Neg", "Sum", "Cumsum", "Select", "SelectV2", "BatchMatMul", "BatchMatMulV2", "MatrixSolve", "Identity",
-    "IdentityN", "Snapshot", "Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "StridedSlice", "Pad",
-    "ConcatV2", "Concat", "Pack", "Unpack", "Split", "SplitV", "Tile", "BroadcastTo", "ReverseV2", "Gather",
-    "GatherV2", "GatherNd", "Merge", "Switch", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D",
-    "IRFFT", "IRFFT2D",
+    "IdentityN", "Snapshot", "Reshape", "ExpandDims", "Squeeze", "Transpose", "ConjugateTranspose", "Slice",
+    "StridedSlice", "Pad", "ConcatV2", "Concat", "Pack", "Unpack", "Split", "SplitV", "Tile", "BroadcastTo",
+    "ReverseV2", "Gather", "GatherV2", "GatherNd", "Merge", "Switch", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D",
+    "IFFT3D", "RFFT", "RFFT2D", "IRFFT", "IRFFT2D",
 })  # fmt: skip
 """Not a trait: the ops whose gradients here are right where their tensors are complex, conjugates and all."""
 

@@ -6,6 +6,7 @@ from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import POOLING
+from pocketgraph.graph.dtype import INT64
 
 Pair = tuple[str, str]
 LAYER = ("strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu")
@@ -20,6 +21,8 @@ BY_INPUT_AND_FILTER = {
 """Not a trait: the ops that compute a convolution's two gradients."""
 TRANSPOSED = {by_input: (by_filter, op) for op, (by_input, by_filter) in BY_INPUT_AND_FILTER.items()}
 """Not a trait: transposed convolutions, which is what the gradients of convolutions by their inputs are."""
+BY_FILTER = {by_filter: (by_input, op) for op, (by_input, by_filter) in BY_INPUT_AND_FILTER.items()}
+"""Not a trait: the gradients of convolutions by their filters."""
 
 
 @gradient(*BY_INPUT_AND_FILTER)
@@ -45,14 +48,15 @@ def transposed_convolution(op: NodeGradient) -> tuple[None, str, str]:
     )
 
 
-@gradient("Conv2DBackpropFilter")
-def conv2d_by_filter(op: NodeGradient) -> tuple[str, None, str]:
+@gradient(*BY_FILTER)
+def convolution_by_filter(op: NodeGradient) -> tuple[str, None, str]:
     image, _, gradient_of_layer = op.inputs
+    by_input, forward = BY_FILTER[op.node.op]
     layer = op.attrs(*LAYER)
     return (
-        op.add("Conv2DBackpropInput", op.shape(image), op.grad, gradient_of_layer, **layer),
+        op.add(by_input, op.shape(image), op.grad, gradient_of_layer, **layer),
         None,
-        op.add("Conv2D", image, op.grad, **layer),
+        op.add(forward, image, op.grad, **layer),
     )
 
 
@@ -65,6 +69,19 @@ def dilation(op: NodeGradient) -> Pair:
     )
 
 
+@gradient("QuantizeAndDequantizeV4")
+def quantization_inside_range(op: NodeGradient) -> tuple[str, str, str]:
+    """Straight through, inside the range; a range of its own gets what lies beyond it."""
+    found = op.add("QuantizeAndDequantizeV4Grad", op.grad, *op.inputs, **op.attrs("axis"))
+    return found, f"{found}:1", f"{found}:2"
+
+
+@gradient("BiasAddGrad")
+def bias_add_grad(op: NodeGradient) -> str:
+    """Each number for all that were summed to it."""
+    return op.add("BiasAdd", op.zeros(op.inputs[0]), op.grad, **op.attrs("data_format"))
+
+
 gradient("BiasAdd", "BiasAddV1")(lambda op: (op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))))
 
 
@@ -73,14 +90,21 @@ def max_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*POOLING))
 
 
-@gradient("MaxPoolGrad", "MaxPool3DGrad")
+SECOND = {
+    "MaxPoolGrad": "MaxPoolGradGrad", "MaxPoolGradGrad": "MaxPoolGrad", "MaxPoolGradV2": "MaxPoolGradGradV2",
+    "MaxPoolGradGradV2": "MaxPoolGradV2", "MaxPool3DGrad": "MaxPool3DGradGrad", "MaxPool3DGradGrad": "MaxPool3DGrad",
+}  # fmt: skip
+"""Not a trait: what hands a gradient on to the largest pixels, and what takes those of one; each is the other's own."""
+
+
+@gradient(*SECOND)
 def max_pool_grad(op: NodeGradient) -> tuple[None, None, str]:
     """By the gradient that it hands on: which pixels are the largest does not change."""
-    image, pooled, _ = op.inputs
+    image, pooled, _, *window = op.inputs
     if op.attr("padding") == "EXPLICIT":
         raise GraphError("of explicit paddings it has no gradient here")
     layer = op.attrs("ksize", "strides", "padding", "data_format")
-    return None, None, op.add(f"{op.node.op}Grad", image, pooled, op.grad, **layer)
+    return None, None, op.add(SECOND[op.node.op], image, pooled, op.grad, *window, **layer)
 
 
 @gradient("MaxPoolV2")
@@ -100,7 +124,19 @@ def average_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*POOLING))
 
 
-gradient("AvgPoolGrad")(lambda op: (None, op.add("AvgPool", op.grad, **op.attrs(*POOLING))))
+gradient("AvgPoolGrad", "AvgPool3DGrad")(
+    lambda op: (None, op.add(op.node.op.removesuffix("Grad"), op.grad, **op.attrs(*POOLING)))
+)
+
+
+@gradient("FractionalMaxPool", "FractionalAvgPool")
+def fractional_pool(op: NodeGradient) -> str:
+    rows, columns = op.output(1), op.output(2)
+    if op.node.op == "FractionalMaxPool":
+        ends = [op.inputs[0], op.output(), op.grad]
+    else:
+        ends = [op.cast(op.shape_of_input(0), INT64), op.grad]
+    return op.add(f"{op.node.op}Grad", *ends, rows, columns, **op.attrs("overlapping"))
 
 
 TO_LAST, TO_SECOND = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -145,12 +181,11 @@ def local_response_normalization(op: NodeGradient) -> str:
     return op.add("LRNGrad", op.grad, op.inputs[0], op.output(), **layer)
 
 
-@gradient("BlockLSTM")
+@gradient("BlockLSTM", "BlockLSTMV2")
 def block_lstm(op: NodeGradient) -> list[str | None]:
     outputs = [op.output(port) for port in range(7)]
-    found = op.add(
-        "BlockLSTMGrad", *op.inputs, *outputs, op.grad_of(1), op.grad_of(6), **op.attrs("use_peephole")
-    )  # fmt: skip
+    backwards = op.node.op.replace("LSTM", "LSTMGrad")
+    found = op.add(backwards, *op.inputs, *outputs, op.grad_of(1), op.grad_of(6), **op.attrs("use_peephole"))
     return [None, found, *(f"{found}:{port}" for port in range(1, 8))]
 
 

@@ -66,7 +66,7 @@ def workshop(path: str) -> Iterator[str]:
 def put_in_place(made: str, path: str) -> list[str]:
     """Moves what was made to its place: the file and what lies beside it, or the folder.
 
-    Files that are there are replaced; in a folder, others stay.
+    Files that are there are replaced, and the weights beside an ONNX file go with it; in a folder, others stay.
 
     Args:
         made: the path in the workshop that the exporter wrote to.
@@ -78,11 +78,13 @@ def put_in_place(made: str, path: str) -> list[str]:
     target = os.path.realpath(path)
     folder, main = os.path.split(made)
     beside = sorted(name for name in os.listdir(folder) if name != main)
-    written = [path]
+    written, left = [path], _weights_beside(target)
     for name in beside if os.path.isdir(made) else (*beside, main):
         with open(os.path.join(folder, name), "rb") as file:
             os.fsync(file.fileno())
         os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
+    if left and os.path.basename(left) not in beside:
+        os.remove(left)
     if os.path.isdir(made):
         inside = sorted(
             os.path.relpath(os.path.join(at, name), made) for at, _, names in os.walk(made) for name in names
@@ -95,3 +97,12 @@ def put_in_place(made: str, path: str) -> list[str]:
         written = [os.path.join(path, name) for name in inside]
     place = os.path.dirname(target if os.path.islink(path) else path)
     return [*written, *(os.path.join(place, name) for name in beside)]
+
+
+def _weights_beside(target: str) -> str:
+    """The file of weights that an earlier ONNX file at this place reads, or "" where there is none of its name."""
+    weights = f"{target}.data"
+    if not (target.endswith(".onnx") and os.path.isfile(weights) and os.path.isfile(target)):
+        return ""
+    with open(target, "rb") as file:
+        return weights if os.path.basename(weights).encode() in file.read() else ""

@@ -15,7 +15,7 @@ from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel
 from pocketgraph.exporting.samples import made_feeds, main_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import Difference, compared, run_on_plainer
@@ -88,7 +88,7 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
     if written.run is None:
         return []
     computes_with_codes = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
-    hint = OF_CODES if computes_with_codes else ""
+    hint = OF_CODES if computes_with_codes else _of_whole_numbers(model)
     if not written.is_coded and computes_with_codes:
         written.is_coded, written.tolerance = True, max(written.tolerance, CODED_TOLERANCE)
     limit = written.tolerance if tolerance is None else tolerance
@@ -119,6 +119,23 @@ def _passed(found: list[Checked], written: Written, limit: float, hint: str) -> 
             if not output.passed:
                 raise DifferenceError(_said(output, item, written, item.limits.get(output.name, limit)), hint=hint)
     return found
+
+
+def _of_whole_numbers(model: ExportModel) -> str:
+    """That a node cuts what was computed in floats to whole numbers, and what to do; "" where none does."""
+    needed = reachable(model.graph, [port.tensor for entry in model.entries for port in entry.outputs])
+    for node in model.graph:
+        if node.name not in needed or node.op != "Cast" or node.dtype("DstT").is_floating:
+            continue
+        source = model.graph.find_producer(node.data_inputs[0], SAME_VALUES)
+        is_computed = source is not None and source.data_inputs and source.op not in PLACEHOLDERS
+        if node.dtype("SrcT").is_floating and is_computed:
+            return (
+                f"'{node.name}' cuts floats to whole numbers, so that their last bits, which engines have differently, "
+                f"may decide a whole step: export what is behind it ({option('inputs')}={node.name}), or allow for "
+                f"steps ({option('tolerance')})"
+            )
+    return ""
 
 
 def _checked(

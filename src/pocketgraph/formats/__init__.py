@@ -39,10 +39,10 @@ def load(
 ) -> Graph:
     """Reads a model file; its content tells what it is, not its name.
 
-    Takes a GraphDef or MetaGraphDef, binary or text, a memory-mapped package, a SavedModel, and any of these files
-    sealed. Nothing of the weights is read until somebody asks for them: tensors stay in the file, which must not be
-    changed in place meanwhile (``save`` never does that). Unlike TensorFlow's tools, which take an empty file for an
-    empty graph, this refuses one.
+    Takes a GraphDef or MetaGraphDef, binary or text, a memory-mapped package, a SavedModel, the ``model.json`` of a
+    graph model of TensorFlow.js, and any of these files sealed. Nothing of the weights is read until somebody asks for
+    them: tensors stay in the file, which must not be changed in place meanwhile (``save`` never does that). Unlike
+    TensorFlow's tools, which take an empty file for an empty graph, this refuses one.
 
     The graph of a SavedModel is given as it is stored, with its signatures. Values of variables are in the checkpoint
     beside the file or in the directory; the graph remembers where, and ``freeze`` puts them in.

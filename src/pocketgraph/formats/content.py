@@ -58,10 +58,12 @@ class Kind(Enum):
     ARCHIVE = ("a compressed archive", "unpack it and give the model file inside")
     LFS_POINTER = ("a Git LFS pointer, not the file itself", "git lfs pull")
     HTML = ("a web page, not a model (a download that went wrong?)", "download the file again")
-    TENSORFLOW_JS = (
-        "a TensorFlow.js model",
-        "give the SavedModel, graph or Keras model that it was converted from; where that is lost, the package "
-        "tfjs-graph-converter makes a frozen graph of it, and of one of layers tensorflowjs_converter a SavedModel",
+    TENSORFLOW_JS = ("a graph model of TensorFlow.js", "pocketgraph summarize_graph --in_graph={}")
+    TENSORFLOW_JS_LAYERS = (
+        "a TensorFlow.js model of Keras layers",
+        "give the SavedModel or Keras model that it was converted from; where that is lost, the package tensorflowjs "
+        "makes a SavedModel of it: tensorflowjs_converter --input_format=tfjs_layers_model "
+        "--output_format=keras_saved_model {} saved_model",
     )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
@@ -156,6 +158,7 @@ FIRST_WORDS: tuple[tuple[tuple[bytes, ...], Kind], ...] = (
     ((b"all_model_checkpoint_paths", b"model_checkpoint_path"), Kind.CHECKPOINT_STATE),
 )
 OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', b'"layers-model"')
+OF_LAYERS = (b'"layers-model"', b'"keras_version"', b'"model_config"', b'"class_name"')
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 
 
@@ -185,7 +188,9 @@ def of_text(head: bytes) -> Kind | None:
         return Kind.HTML
     if not start.startswith((b"{", b"[")):
         return Kind.TEXT
-    return Kind.TENSORFLOW_JS if any(word in head for word in OF_TENSORFLOW_JS) else Kind.JSON
+    if not any(word in head for word in OF_TENSORFLOW_JS):
+        return Kind.JSON
+    return Kind.TENSORFLOW_JS_LAYERS if any(word in head for word in OF_LAYERS) else Kind.TENSORFLOW_JS
 
 
 def of_records(buffer: Buffer) -> Kind | None:

@@ -93,9 +93,6 @@ def of_directory(path: str) -> Kind:
         return Kind.CORE_ML
     if "checkpoint" in names or prefixes(path):
         return Kind.CHECKPOINT_DIRECTORY
-    described = os.path.join(path, "model.json")
-    if "model.json" in names and os.path.isfile(described) and of_content(mapped(described)) is Kind.TENSORFLOW_JS:
-        return Kind.TENSORFLOW_JS
     libraries = {name.removesuffix("_common.h") for name in names if name.endswith("_common.h")}
     if "Makefile" in names and any({f"{name}.h", f"{name}.c", f"{name}_test.c"} <= {*names} for name in libraries):
         return Kind.C_LIBRARY
@@ -134,15 +131,18 @@ def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
     for depth in range(4):
         for name in sorted(glob.glob(os.path.join(glob.escape(path), *["*"] * depth, "*"))):
             is_part = any(name.startswith(os.path.join(whole, "")) for whole in found)
-            if not is_part and (name.endswith(suffixes) or (os.path.isdir(name) and _is_model(name))):
+            if not is_part and (name.endswith(suffixes) or _is_model(name)):
                 found.append(name)
         if len(found) >= MOST_NAMED:
             break
     return found
 
 
-def _is_model(directory: str) -> bool:
-    return of_directory(directory) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY, Kind.CORE_ML)
+def _is_model(path: str) -> bool:
+    """Whether a path is a model that its suffix does not tell: a directory, or one of TensorFlow.js."""
+    if os.path.isdir(path):
+        return of_directory(path) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY, Kind.CORE_ML)
+    return path.endswith(".json") and of_content(mapped(path)) in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
 
 
 def of_missing(path: str) -> Kind:

@@ -75,6 +75,8 @@ def check_length(buffer: object, stop: int, where: str) -> None:
 
 def near(path: str) -> str:
     """A hint where a file is missing: that an address is to be fetched, or files of a similar name in its folder."""
+    if not path:
+        return "the name given is empty, as of a variable of the shell that is not set"
     if "://" in path:
         return "that is an address, and files are read from this machine: fetch it first, then give the file"
     folder, name = os.path.split(path)
@@ -83,7 +85,8 @@ def near(path: str) -> str:
     except OSError:
         return f"there is no directory '{folder}' either"
     found = nearest(name, beside)
-    return f"did you mean {' or '.join(repr(os.path.join(folder, one)) for one in found)}?" if found else ""
+    named = " or ".join(f"'{os.path.join(folder, one)}'" for one in found)
+    return f"did you mean {named}?" if found else ""
 
 
 def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:
@@ -95,8 +98,7 @@ def unreadable(what: str, place: PathLike, error: OSError) -> FormatError:
         error: what the operating system said.
     """
     name = os.fspath(place)
-    listed = "names with commas between them go into a file, one a line, whose path is given" if "," in name else ""
-    hint = near(name) or listed if isinstance(error, FileNotFoundError) else ""
+    hint = near(name) if isinstance(error, FileNotFoundError) else ""
     return FormatError(f"{what} cannot be read: {error.strerror or error}", where=name, hint=hint)
 
 

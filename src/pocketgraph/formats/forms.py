@@ -208,6 +208,13 @@ def _write_onnx(graph: Graph, path: PathLike) -> None:
     write_atomically(path, graph.extra[8:])
 
 
+def _read_tensorflow_js(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
+    from pocketgraph.formats import meta_graph, tensorflow_js
+
+    _plain(tags, None, Kind.TENSORFLOW_JS, name)
+    return meta_graph.with_signature(tensorflow_js.parse(buffer, name), signature, name)
+
+
 def _write_meta(graph: Graph, path: PathLike) -> None:
     from pocketgraph.formats import meta_graph_writer
 
@@ -223,6 +230,7 @@ for _form in (
     FileForm("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
     FileForm("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
     FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
+    FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS,)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

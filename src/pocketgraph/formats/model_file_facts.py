@@ -24,7 +24,11 @@ from pocketgraph.graph.node import Ref, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
 
-GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
+GRAPHS = frozenset(
+    (
+        Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED, Kind.TENSORFLOW_JS,
+    )
+)  # fmt: skip
 SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))
 CHECKPOINTS = frozenset(
     (
@@ -151,7 +155,7 @@ def _details(name: str, graph: Graph, ref: Ref) -> DeclaredTensor:
 
 
 def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:
-    """The one graph of a GraphDef, package or MetaGraphDef."""
+    """The one graph of a GraphDef, package, MetaGraphDef or graph model of TensorFlow.js."""
     if kind is Kind.META_GRAPH:
         return [of_meta(meta_graph.parse(mapped(name), name))]
     return [of_graph(load(name))]

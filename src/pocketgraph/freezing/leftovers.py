@@ -12,6 +12,7 @@ from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import REFERENCES
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import listed
+from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 """Not a trait: what training's input pipelines leave behind."""
@@ -57,11 +58,13 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
             f"{listed(queues, quoted=True)} still feeds the graph from training's input pipeline; feed the tensor "
             f"behind it, or put a placeholder there with {option('repair')}=inputs"
         )
-    random = [one.scope for one in augmentations(frozen)]
-    if random:
+    random = {one.scope: is_noise_of_dropout(frozen, one.draw) for one in augmentations(frozen)}
+    for kind in sorted({*random.values()}):  # noise that is added is named as where it is met when the graph runs
+        scopes = [scope for scope, is_noise in random.items() if is_noise is kind]
         found.append(
-            f"{listed(random, quoted=True)} {'changes' if len(random) == 1 else 'change'} the input by random numbers, "
-            f"as in training, so that answers differ from run to run; {option('repair')}=augmentation takes that out"
+            f"{listed(scopes, quoted=True)} {'changes' if len(scopes) == 1 else 'change'} the input by random numbers, "
+            f"as in training, so that answers differ from run to run; "
+            f"{option('repair')}={'dropout' if kind else 'augmentation'} takes that out"
         )
     return found
 

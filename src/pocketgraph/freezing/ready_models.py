@@ -237,7 +237,8 @@ def _frozen_inside(name: str, outputs: list[str], how: dict[str, Any]) -> Frozen
 
 
 def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]:
-    place = os.path.basename(frozen.checkpoint) if not os.path.isdir(frozen.source) else "the SavedModel"
+    own = os.path.basename(frozen.checkpoint) or "the checkpoint"  # its prefix may end where its folder does
+    place = own if not os.path.isdir(frozen.source) else "the SavedModel"
     count = len(frozen.variables)
     became = f": {counted(count, 'variable')} of {place} became constants" if count else ""
     notes = [f"'{name}' is frozen in memory{became}"]

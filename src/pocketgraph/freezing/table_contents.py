@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.freezing.savers import restored_key
-from pocketgraph.freezing.stored_tables import ResourceContents, stored_contents
+from pocketgraph.freezing.stored_tables import MUTABLE, ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
@@ -53,6 +53,16 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str, store: Mapping
         if found is not None:
             frozen = with_contents(frozen, table, found)
     return frozen
+
+
+def with_stored_tables(graph: Graph, store: Mapping[str, Tensor]) -> Graph:
+    """A graph with what a checkpoint has of the tables that training fills, behind each of them."""
+    filled = graph
+    for table in [node for node in graph if node.op.startswith(MUTABLE)]:
+        found = _filler(graph, table, "", store) or stored_contents(graph, table, store)
+        if found is not None:
+            filled = with_contents(filled, table, found)
+    return filled
 
 
 def lookups_without_filler(graph: Graph) -> list[Node]:

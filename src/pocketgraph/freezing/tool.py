@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ from pocketgraph.graph import Graph, Signature, Tensor, node_name
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
 from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
@@ -138,6 +138,10 @@ def freeze_with_report(
         *([forgotten(state)] if state else []),
         *plain,
     ]
+    if unread := _unread_inputs(frozen, graph, {*(bind or {})}, lines):
+        are, them = ("is no input", "it") if len(unread) == 1 else ("are no inputs", "them")
+        named = listed(unread, quoted=True)
+        warnings.insert(0, f"the signature's {named} {are} of what is made: no output needs {them}")
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
@@ -370,6 +374,20 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     }
     inputs = [name for name in graph.inputs if stays(name)]
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
+
+
+def _unread_inputs(frozen: Graph, graph: Graph, bound_names: Set[str], lines: Iterable[str]) -> list[str]:
+    """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for those that were bound or
+    repaired."""
+    told = " ".join(lines)
+    return sorted({
+        key
+        for name, signature in frozen.signatures.items()
+        for key, ref in graph.signatures[name].inputs.items()
+        if key not in signature.inputs
+        and bound_names.isdisjoint({key, ref, node_name(ref)})
+        and f"'{node_name(ref)}'" not in told
+    })  # fmt: skip
 
 
 def _folder_of(path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pocketgraph.errors import FreezeError
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.handles import NodeScope
-from pocketgraph.graph import DType, Function, Node, Tensor, opdefs
+from pocketgraph.graph import DType, Function, Node, Shape, Tensor, opdefs
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.function_body import called_functions
 from pocketgraph.graph.op_traits import LOOPS
@@ -51,6 +51,10 @@ class FrozenFunctions:
             raise FreezeError(f"its '{listing}' does not fit its inputs", where=f"node '{node.name}'")
         attrs = dict(node.attrs)
         attrs[listing] = tuple(types.get(index, dtype) for index, dtype in enumerate(listed))
+        for name in ("output_shapes", "_output_shapes"):  # a loop gives back what it takes; a handle is a scalar
+            shapes = attrs.get(name)
+            if node.op in LOOPS and isinstance(shapes, tuple):
+                attrs[name] = tuple(Shape(None) if index in types else shape for index, shape in enumerate(shapes))
         for name in function_attributes(node.op):
             value = node.attrs.get(name)
             returns = node.op in LOOPS and name == "body"

@@ -149,7 +149,7 @@ class IdentifiedFile(FileFacts):
         text = ", ".join(parts)
         for graph in self.graphs:
             tags = f"[{','.join(graph.tags)}] " if graph.tags else ""
-            text += f"; {tags}{', '.join(_graph_parts(graph))}"
+            text += f"; {tags}{', '.join(_graph_parts(graph, self.model is None))}"
         if self.model is not None:
             text += f"; {self._model_text()}"
         if self.damage:
@@ -218,7 +218,7 @@ def _tensor_text(name: str, fact: DeclaredTensor) -> str:
     return f"{name} {fact.dtype}[{sizes}]{codes}"
 
 
-def _graph_parts(graph: GraphFacts) -> list[str]:
+def _graph_parts(graph: GraphFacts, with_signatures: bool) -> list[str]:
     """What there is to say of one graph, leaving out what it has none of."""
     wrote = graph.version if graph.version[:1].islower() else f"TensorFlow {graph.version}" if graph.version else ""
     if not wrote and graph.producer:
@@ -233,5 +233,5 @@ def _graph_parts(graph: GraphFacts) -> list[str]:
             if graph.constants
             else []
         ),
-        *([f"signatures {', '.join(graph.signatures)}"] if graph.signatures else []),
+        *([f"signatures {', '.join(graph.signatures)}"] if graph.signatures and with_signatures else []),
     ]

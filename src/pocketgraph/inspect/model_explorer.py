@@ -13,6 +13,7 @@ from typing import Any
 from pocketgraph.errors import PocketgraphError, printable
 from pocketgraph.formats.files import check_place, write_atomically
 from pocketgraph.graph import Graph, Node, Tensor, canonical
+from pocketgraph.graph.function_body import called_functions
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.text_printer import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
@@ -197,7 +198,7 @@ def _node(node: Node, graph: Graph, library: Graph, outputs: list[Shaped]) -> di
         }
         for port, (dtype, shape, _) in enumerate(outputs)
     ]  # fmt: skip
-    bodies = [node.op, *(getattr(value, "name", "") for value in node.attrs.values())]
+    bodies = dict.fromkeys([node.op, *called_functions(node)])
     made["subgraphIds"] = [printable(body) for body in bodies if body in library.functions]
     return made
 

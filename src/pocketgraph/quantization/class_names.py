@@ -165,7 +165,9 @@ def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], noti
                 fitting[path] = names
             elif names:
                 other[path] = len(names)
+        own = os.path.join(folder, f"{os.path.splitext(os.path.basename(place))[0]}_labels.txt")  # as retrain names it
         if fitting:
+            fitting = {own: fitting[own]} if own in fitting else fitting
             break
     if len({tuple(names) for names in fitting.values()}) != 1:
         if other and not fitting:

@@ -127,7 +127,7 @@ class Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
-            if samples is None and (lengths := synthetic_lengths(graph, shapes, self.outputs)):
+            if samples is None and (lengths := synthetic_lengths(graph, shapes, self.outputs, of_any_size=True)):
                 sizes = list(shapes[lengths[0]])
                 reading.notify(
                     f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "

@@ -89,7 +89,7 @@ def quantize_weights(
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    notes = _notes(weights, codes, tables, len(halves), dynamic=dynamic, has_samples=count > 0)
+    notes = _notes(weights, codes, tables, len(halves), dynamic=dynamic)
     options = QuantizationOptions(rounding=rounding, threads=threads)
     state = QuantizationState(
         program, samples, count, options, tell, seen=seen, weights=weights, halves=halves, notes=notes
@@ -105,7 +105,6 @@ def _notes(
     halves: int,
     *,
     dynamic: bool,
-    has_samples: bool,
 ) -> list[str]:
     """What was done, a sentence each."""
     if not weights and not tables and not halves:
@@ -114,11 +113,8 @@ def _notes(
         ]
     few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
     notes = [f"weights of {counted(len(weights), 'layer')} in few bits, {few}"] if weights else []
-    if codes.fitted and weights:
-        source = "the samples" if has_samples else "what the batch norms tell of the training data"
-        notes.append(
-            f"codes and biases of {counted(len(set(codes.fitted) & set(weights)), 'layer')} are fitted to {source}"
-        )
+    if fitted := len(set(codes.fitted) & set(weights)):
+        notes.append(f"codes and biases of {counted(fitted, 'layer')} are fitted to {codes.fitted_to}")
     if halves:
         notes.append(f"{counted(halves, 'small layer')}, which codes would hurt most, with float16 weights")
     if tables:

@@ -16,6 +16,7 @@ from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_mode
 from pocketgraph.freezing import graph_variables
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.savers import saved_names
+from pocketgraph.freezing.table_contents import with_stored_tables
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Node
@@ -64,7 +65,7 @@ def restore(path: str, graph: Graph, state: dict[str, Any]) -> None:
 
 
 def _assign(checkpoint: str, graph: Graph, state: dict[str, Any], *, has_saver: bool) -> int:
-    """Gives variables and ensembles of trees what a checkpoint has for them; how many it has."""
+    """Gives variables, tables and ensembles of trees what a checkpoint has for them; how many it has."""
     store, saved = open_checkpoint(checkpoint), saved_names(graph)
     count = 0
     for name, variable in graph_variables.variables(graph).items():
@@ -74,7 +75,11 @@ def _assign(checkpoint: str, graph: Graph, state: dict[str, Any], *, has_saver: 
             held.assign(value.numpy())
             state[key] = held
             count += 1
-    return count + _fill_ensembles(checkpoint, graph, state)
+    filled = with_stored_tables(graph, store)
+    targets = [node.name for node in filled if node.name not in graph and node.op.startswith("LookupTable")]
+    if targets:
+        _run(filled, {}, targets, frozenset(), "", state)
+    return count + len(targets) + _fill_ensembles(checkpoint, graph, state)
 
 
 def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> int:

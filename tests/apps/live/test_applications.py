@@ -448,3 +448,20 @@ def test_a_row_beside_other_rows_is_no_picture() -> None:
     )
     assert chosen(parse(lists.format("state"))) == ("benchmark", None)
     assert chosen(parse(step.format("told"))) == ("classify", "next")
+
+
+def test_numbers_beside_others_are_no_scores() -> None:
+    """As landmark models give points, whether there is a face, and more."""
+    points = """
+        picture = Placeholder(dtype=float, shape=[1,8,8,3])
+        axes = Const(int32[2] [1, 2])
+        means = Mean(picture, axes, T=float, Tidx=int32)
+        to_points = Const(float[3,3] [[1.0, 0.0, 2.0], [0.0, 1.0, 0.5], [1.0, 1.0, 1.0]])
+        points = MatMul(means, to_points, T=float)
+    """
+    assert chosen(parse(points)) == ("classify", "points")
+    to_presence = (
+        "to_presence = Const(float[3,1] [[1.0], [0.0], [1.0]])\npresence = MatMul(means, to_presence, T=float)"
+    )
+    assert chosen(parse(f"{points}\n{to_presence}")) == ("benchmark", None)
+    assert chosen(parse(f"{points}\n{to_presence}"), "points") == ("classify", "points")

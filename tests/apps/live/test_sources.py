@@ -16,6 +16,7 @@ from colours import COLOURS
 from command_line import call
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.sources import stream
+from pocketgraph.apps.live.stills import pixels_of
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
@@ -63,6 +64,15 @@ def test_a_broken_picture_is_named_and_left_out(tmp_path: pathlib.Path) -> None:
     assert "a.png" in str(told[0])
     with pytest.raises(FormatError, match=r"a\.png"):
         frames(tmp_path)
+
+
+def test_gray_pictures_of_sixteen_bits_keep_the_upper_eight(tmp_path: pathlib.Path) -> None:
+    """As TensorFlow 1.15's decode_png gives them; also from a page."""
+    Image.fromarray(np.arange(0, 64000, 8000, dtype=np.uint16).reshape(2, 4)).save(tmp_path / "deep.png")
+    wanted = np.repeat([[[0], [31], [62], [93]], [[125], [156], [187], [218]]], 3, axis=2)
+    [frame] = frames(tmp_path / "deep.png")
+    np.testing.assert_array_equal(frame.pixels, wanted)
+    np.testing.assert_array_equal(pixels_of((tmp_path / "deep.png").read_bytes()), wanted)
 
 
 def test_motion_jpeg(tmp_path: pathlib.Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,9 @@ def test_the_page_says_what_came_of_it(photos: pathlib.Path) -> None:
     made = retrain(base(), photos)
     commands = next_commands(made, "a b.pb", "labels.txt", str(photos))
     assert commands[1] == "pocketgraph live 'a b.pb' --labels=labels.txt --input_mean=0 --input_std=255"
+    quantizing, live, exporting = (shlex.split(line) for line in next_commands(made, "-a b.pb", "l.txt", str(photos)))
+    assert (live[2], quantizing[2], exporting[2]) == ("./-a b.pb",) * 3
+    assert (quantizing[5], exporting[4]) == ("./-a b_small.tflite", "./-a b.tflite")
     page = as_html(made, "a b.pb", 1234, commands)
     share, count, where = headline(made)
     assert (count, where) == (made.counts["training"], "cross-validation")
@@ -207,6 +211,30 @@ def test_the_same_seed_gives_the_same_bytes_with_and_without_kept_features(
     np.testing.assert_array_equal(changed.weights, retrain(base(), photos).head.weights)
 
 
+def test_kept_features_are_of_what_was_fed_and_of_photos_with_names_of_any_length(
+    photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    photo = photos / "green" / "0.png"
+    photo.rename(photo.with_name(f"{'緑' * 80}.png"))  # 244 bytes, of which a file's name has 255
+    graph = parse("""
+        input = Placeholder(dtype=float, shape=[1,8,8,3])
+        gain = Placeholder(dtype=float, shape=[])
+        axes = Const(int32 [1, 2])
+        mean = Mean(input, axes, T=float, Tidx=int32)
+        bright = Maximum(mean, gain, T=float)
+        weights = Const(float [[1, 0], [0, 1], [1, 1]])
+        logits = MatMul(bright, weights, T=float)
+        scores = Softmax(logits, T=float)
+    """)
+    kept = str(tmp_path / "kept")
+    once, again, other = (
+        retrain(graph, photos, bottleneck_dir=folder, feeds={"gain": np.float32(gain)}).head.weights
+        for folder, gain in ((kept, 0), (kept, 0.5), ("", 0.5))
+    )
+    np.testing.assert_array_equal(again, other)
+    assert not np.array_equal(once, other)
+
+
 def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     save(base(), tmp_path / "base.pb")
     out = tmp_path / "out.pb"
@@ -228,6 +256,31 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     assert (tmp_path / "labels.txt").read_text() == "red things\nblue\ngreen\n"
     assert json.loads((tmp_path / "logs" / "figures.json").read_text())["accuracy"]["testing"] == 1.0
     assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
+
+
+def test_labels_of_another_model_stay(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(base(), tmp_path / "base.pb")
+    usual, own = tmp_path / "labels.txt", tmp_path / "my net_labels.txt"
+    usual.write_text("a\nb\nc\n")
+    assert call("retrain", tmp_path / "base.pb", *flags_of(photos, tmp_path / "my net.pb")) == 0
+    said = capsys.readouterr()
+    assert f"{usual} names other classes, and stays: those of this model are in {own}" in said.err
+    assert (usual.read_text(), own.read_text()) == ("a\nb\nc\n", "red things\nblue\ngreen\n")
+    assert f"'--labels={own}'" in said.out
+    flags = [f"--graph={tmp_path / 'my net.pb'}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png"]
+    assert call("label_image", *flags) == 0
+    said = capsys.readouterr()
+    assert f"'{own}' names the classes" in said.err
+    assert said.out.startswith("blue")
+
+    own.unlink()  # those of a model that is made again are its own
+    assert call("retrain", tmp_path / "base.pb", *flags_of(photos, tmp_path / "my net.pb")) == 0
+    assert usual.read_text() == "red things\nblue\ngreen\n"
+    assert not own.exists()
+
+
+def flags_of(photos: pathlib.Path, graph: pathlib.Path) -> list[str]:
+    return [f"--image_dir={photos}", f"--output_graph={graph}"]
 
 
 def test_a_saved_model_is_written_with_the_originals_signature(

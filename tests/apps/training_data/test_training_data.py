@@ -187,6 +187,22 @@ def test_bad_decisions(scenes: pathlib.Path, tmp_path: pathlib.Path, line: str, 
     assert not (tmp_path / "new").exists()
 
 
+def test_a_class_that_lies_elsewhere_goes_along_and_so_do_hidden_files(
+    scenes: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Its folder is a link, as check and retrain follow it."""
+    count = len(list((scenes / "b").iterdir()))
+    (scenes / "b").rename(tmp_path / "elsewhere")
+    (scenes / "b").symlink_to(tmp_path / "elsewhere")
+    (scenes / "b" / "again").symlink_to(scenes)  # leads back
+    (scenes / ".notes").write_text("not looked at")
+    (tmp_path / "d.jsonl").write_text('{"path": "b/1.png", "decision": "drop"}')
+    apply_decisions(read_decisions(tmp_path / "d.jsonl"), scenes, tmp_path / "new")
+    assert len(list((tmp_path / "new" / "b").iterdir())) == count - 1
+    assert not (tmp_path / "new" / "b").is_symlink()
+    assert (tmp_path / "new" / ".notes").exists()
+
+
 def test_a_taken_name_gets_a_number_and_drop_counts_most(scenes: pathlib.Path, tmp_path: pathlib.Path) -> None:
     shutil.copy(scenes / "a" / "0.png", scenes / "b" / "0.png")
     lines = [

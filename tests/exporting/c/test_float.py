@@ -188,6 +188,31 @@ def test_sums_of_whole_numbers_wrap_round(tmp_path: pathlib.Path) -> None:
     assert put.tolist() == [[0, 0, 0], [-(2**30), -(2**31), -2]]
 
 
+@needs_cc
+def test_maxima_pass_over_nan_and_logarithms_of_shares_keep_their_digits_among_large_logits(
+    tmp_path: pathlib.Path,
+) -> None:
+    """TensorFlow 2.21's results."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[3, 4])
+        logits = Placeholder(dtype=float, shape=[1, 3])
+        axis = Const(int32 1)
+        highest = ArgMax(x, axis, T=float, Tidx=int32, output_type=int64)
+        lowest = ArgMin(x, axis, T=float, Tidx=int32, output_type=int64)
+        logs = LogSoftmax(logits, T=float)
+        picture = Reshape(x, sizes, T=float, Tshape=int32)
+        sizes = Const(int32 [3, 2, 2, 1])
+        most = MaxPool(picture, T=float, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+    """)
+    nan = np.nan
+    feeds = [np.float32([[nan, 2, 5, nan], [1, nan, -3, 4], [nan] * 4]), np.float32([[10000, 10001, 9998.5]])]
+    names = ["highest", "lowest", "logs", "most"]
+    highest, lowest, logs, most = results(program_of(graph, names), feeds, tmp_path)
+    assert (highest.tolist(), lowest.tolist()) == ([2, 3, 0], [1, 2, 0])
+    np.testing.assert_allclose(logs, [[-1.3715389966964722, -0.37153899669647217, -2.8715391159057617]], rtol=1e-6)
+    assert most.reshape(3).tolist() == [5, 4, np.finfo(np.float32).min]
+
+
 @pytest.mark.skipif(not has_xnnpack(), reason="XNNPACK is not here")
 def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
     layers = """

@@ -63,6 +63,19 @@ def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
     assert session.run(None, {"image": np.ones((1, 8, 8, 3), np.float32)})[0].shape == (1, 1024)
 
 
+def test_an_earlier_file_beside_goes_with_its_model(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "other.onnx.data").write_bytes(b"of nobody here")
+    (tmp_path / "plain.onnx.data").write_bytes(b"of nobody here")
+    pocketgraph.export(net(64), tmp_path / "plain.onnx")
+    pocketgraph.export(net(64), tmp_path / "plain.onnx")
+    pocketgraph.export(net(1024), tmp_path / "net.onnx", external_data=True)
+    pocketgraph.export(net(1024), tmp_path / "net.onnx", external_data=True)
+    assert (tmp_path / "net.onnx.data").exists()
+    pocketgraph.export(net(64), tmp_path / "net.onnx")
+    left = ["net.onnx", "other.onnx.data", "plain.onnx", "plain.onnx.data"]
+    assert sorted(os.listdir(tmp_path)) == left  # nothing but what the replaced file read
+
+
 def test_the_file_beside_lies_where_a_link_leads(tmp_path: pathlib.Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "latest.onnx").symlink_to(tmp_path / "models" / "net.onnx")

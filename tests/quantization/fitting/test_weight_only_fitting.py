@@ -19,6 +19,7 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.fitting import weight_only_fitting
 from pocketgraph.quantization.fitting.weight_only_fitting import least_noise, nearest_codes, wider_weights
@@ -210,6 +211,31 @@ def test_without_batch_norms_or_pictures_codes_are_the_nearest() -> None:
     graph = Graph([*nodes, const("w", rng.normal(0, 1, (64, 64)).astype(np.float32))])
     fitted, nearest = (pocketgraph.quantize(graph, mode="weights", rounding=how) for how in ("fitted", "nearest"))
     assert fitted.to_bytes() == nearest.to_bytes()
+
+
+def test_what_codes_are_fitted_to_is_said() -> None:
+    exact, graph = program()
+    assert fitted_to(quantize_weights(exact, lambda: iter(()), 0, dynamic=True, graphs=(trained(), graph))) == (
+        "what the batch norms tell of the training data"
+    )
+    kernel = np.random.default_rng(1).normal(0, 0.1, (3, 3, 3, 64)).astype(np.float32)
+    plain = Graph(
+        [
+            *parse("""
+                x = Placeholder(dtype=float, shape=[1,16,16,3])
+                y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME", data_format="NHWC")
+            """),
+            const("w", kernel),
+        ]
+    )
+    lowered, graph = lowered_graph(plain)
+    made = quantize_weights(canonicalize(lowered), lambda: iter(()), 0, dynamic=True, graphs=(plain, graph))
+    assert fitted_to(made) == "made-up pictures"
+
+
+def fitted_to(state: QuantizationState) -> str:
+    (note,) = (note for note in state.notes if note.startswith("codes and biases"))
+    return note.partition(" are fitted to ")[2]
 
 
 def test_made_up_pictures_are_the_same_each_time_and_differ() -> None:

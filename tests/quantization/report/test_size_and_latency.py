@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,19 @@ def test_sixteen_bits_are_slow_for_a_reason_of_their_own() -> None:
     _, why = SizeAndLatency(4000, 1000, 1e-6, 2e-4, 12, 900, 1, is_wide=True).lines()
     assert "LiteRT computes codes of sixteen bits with plain kernels; activations=int8" in why
     assert "weights" not in why
+
+
+def test_weights_that_are_expanded_are_not_told_to_become_what_they_are() -> None:
+    program = float_program(net(), ["y"])
+    whole = quantize_program(program, lambda: iter(samples(12)), 12, QuantizationOptions(rounding="nearest"))
+    expanded, coded = (
+        measure_size_and_latency(program, made, 1, lambda: iter(()))
+        for made in (with_quantized_weights(program, dynamic=False), whole.converted.program)
+    )
+    (why,) = replace(expanded, seconds=2 * expanded.float_seconds).drawbacks()
+    assert why.endswith("though it computes in floats too: time both again where nothing else runs")
+    (why,) = replace(coded, seconds=2 * coded.float_seconds).drawbacks()
+    assert "mode=weights computes in float" in why
 
 
 def test_both_programs_are_measured() -> None:

@@ -40,7 +40,9 @@ def test_a_default_stays_and_what_lies_behind_it_is_compared() -> None:
 
 def test_a_model_that_lost_its_input_fails() -> None:
     report = verify(network(), cut(), outputs=["y"])
-    assert [d.problem for d in report.outputs] == ["does not depend on 'x' in the second model"]
+    assert [d.problem for d in report.outputs] == [
+        "does not depend on 'x' in the second model, which reads 'hidden' instead"
+    ]
     assert not report
     fixed = parse("x = Placeholder(dtype=float, shape=[?,2])\n y = Const(float [[0.5, 0.5]])")
     assert not verify(network(), fixed, outputs=["y"], tolerance=100.0)

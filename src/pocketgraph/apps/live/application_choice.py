@@ -101,7 +101,10 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
     if name is None or not row or _is_wide(graph, name):
         return "benchmark", None
-    return ("embed" if VECTORS.search(name) or is_normalised(graph, name) else "classify"), name
+    if VECTORS.search(name) or is_normalised(graph, name):
+        return "embed", name
+    is_alone = output is not None or len(_ends(graph, source)) == 1  # numbers beside others may be points of a face
+    return ("classify", name) if is_alone else ("benchmark", None)
 
 
 def _is_one_of_several_rows(graph: Graph, source: str, scores: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.geometry import from_yuv
+from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph.tensor import Array
 
@@ -136,7 +137,7 @@ def _peek(file: BinaryIO | IO[bytes], size: int) -> bytes:
 
 def _folder(path: str, broken: Callable[[FormatError], None] | None) -> Iterator[Frame]:
     """Each picture of a folder and of those inside, by name."""
-    from pocketgraph.datasets import file_lists, image_loading
+    from pocketgraph.datasets import file_lists
 
     places = [place for place in file_lists.files_in(path) if file_lists.is_picture(place)]
     if not places:
@@ -164,7 +165,7 @@ def _pictures(data: bytes, where: str) -> Iterator[Frame]:
             time = 0.0
             for number, entry in enumerate(ImageSequence.Iterator(picture)):
                 name = f"{where}#{number}" if count > 1 else where
-                yield Frame(np.asarray(entry.convert("RGB")), time, name, alone=count == 1)
+                yield Frame(image_loading.decoded_pixels(entry), time, name, alone=count == 1)
                 time += float(entry.info.get("duration") or 1000 / VIDEO_RATE) / 1000
     except FormatError:
         raise

@@ -10,6 +10,7 @@ from time import strftime
 
 import numpy as np
 
+from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph.tensor import Array
@@ -32,7 +33,7 @@ def pixels_of(data: bytes) -> Array:
         with Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "WEBP"]) as picture:
             if picture.width * picture.height > MOST_PIXELS:
                 raise FormatError(f"the frame has {picture.width} x {picture.height} pixels, more than {MOST_PIXELS:,}")
-            return np.asarray(picture.convert("RGB"))
+            return image_loading.decoded_pixels(picture)
     except FormatError:
         raise
     except Exception:  # decoders answer a damaged picture with whatever exception it happens to lead to

@@ -255,7 +255,14 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
     normalization = model.normalization
     if normalization is None and about.mean:
         normalization = Normalization(about.mean, about.std)
-    return replace(model, labels=model.labels or about.labels, normalization=normalization), where
+    told = replace(model, labels=model.labels or about.labels, normalization=normalization)
+    if not model.labels and kind_of(kind).wanted_outputs is None:  # else they may be of boxes or of pixels
+        try:
+            check_labels(told)
+        except UsageError as error:
+            note = f"the labels in the file's metadata are left out: {error.what}"
+            return replace(told, labels=(), notes=(*told.notes, note)), where
+    return told, where
 
 
 def _scores_first(model: ExportModel) -> ExportModel:

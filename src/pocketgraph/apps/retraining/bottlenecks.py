@@ -17,6 +17,8 @@ from pocketgraph.formats.files import unreadable, write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
+MOST_LETTERS = 40  # of an example's name in that of its features; a name in a folder has 255 bytes, a letter up to four
+
 
 class Bottlenecks:
     """Features of examples.
@@ -47,7 +49,8 @@ class Bottlenecks:
         except OSError as error:
             raise unreadable("the picture", path, error) from None
         key = hashlib.sha256(f"{self.identity} {list(variants)}".encode() + content).hexdigest()[:24]
-        kept = os.path.join(self._folder, label, f"{os.path.basename(path)}_{key}.npy") if self._folder else ""
+        name = f"{os.path.basename(path)[:MOST_LETTERS]}_{key}.npy"
+        kept = os.path.join(self._folder, label, name) if self._folder else ""
         found = _read(kept, len(variants)) if kept and self.shape is not None else None
         if found is not None:
             return found

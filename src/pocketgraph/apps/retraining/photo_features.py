@@ -83,6 +83,7 @@ class PhotoFeatures:
     def identity(self) -> str:
         model = self.model
         how = f" {self._distortions} {self._seed}" if self._distortions else ""
+        how += "".join(f" {name} {np.asarray(value).tolist()}" for name, value in sorted(model.feeds.items()))
         return f"{model.input} {model.mean} {model.std} {model.outputs}{how}"
 
     @property

@@ -115,6 +115,7 @@ def next_commands(made: Retrained, graph: str, labels: str, folder: str) -> list
     scaling = []
     if made.scaling is not None and (preset is None or (preset.mean, preset.std) != made.scaling):
         scaling = [f"--input_mean={made.scaling[0]:g}", f"--input_std={made.scaling[1]:g}"]
+    graph = f"./{graph}" if graph.startswith("-") else graph
     stem = os.path.splitext(graph)[0]
     first = [
         ["quantize", graph, f"--calibrate={folder}", "-o", f"{stem}_small.tflite"],

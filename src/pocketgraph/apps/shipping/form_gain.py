@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -15,50 +16,63 @@ from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 MUCH_FASTER = 0.8  # of the time of floats, for which a larger file ships; less is noise of small models
 SLOWER = 1.2  # of it, from which a file ships only where it is much smaller
 MUCH_SMALLER = 0.5  # of the file of floats
+LITTLE = 100_000  # bytes saved, less of which no slower run is worth
+FELT = 0.05  # milliseconds that a run takes longer; less of them are felt nowhere, and noise
+SMALL = 1_000_000  # bytes of a graph, of a run of which the rest of the process takes a good part of the time
 RUNS = 30  # of each file
 
 
-def worse_than_floats(shipment: Shipment, make: Callable[[str], object], target: str) -> str:
-    """What is worse about the form in a folder than floats, in words; "" where it brings something.
+def worse_than_floats(shipment: Shipment, make: Callable[[str], object], target: str) -> tuple[bool, str]:
+    """Whether the form in a folder is worse than floats, and what is, in words; (False, "") where nothing is.
 
     Args:
-        shipment: with the form's name, and in its folder the form and the frozen graph.
-        make: writes the float form to a path; called only where the frozen graph is no larger than the form.
+        shipment: with the form's name and times, and in its folder the form and the frozen graph. It gets the times of
+            the two files where these are measured: called where the graph is small, no smaller than twice the form, or
+            quicker.
+        make: writes the float form to a path.
         target: where it goes; microcontrollers always get eight bits.
     """
     model, frozen = (os.path.join(shipment.folder, name) for name in (MODEL, FROZEN))
-    size = os.path.getsize(model)
-    if shipment.form == "float" or target == "microcontroller" or size < os.path.getsize(frozen):
-        return ""
+    size, graph_size = os.path.getsize(model), os.path.getsize(frozen)
+    graph_time, time = shipment.milliseconds or (0.0, 0.0)
+    is_gain = graph_size > SMALL and size < MUCH_SMALLER * graph_size and time <= graph_time
+    if shipment.form == "float" or target == "microcontroller" or is_gain:
+        return False, ""
     floats = os.path.join(shipment.folder, "float.tflite")
     try:
         make(floats)
+        times = _times(model, floats)
+        if times is not None and shipment.milliseconds is not None:
+            shipment.milliseconds, shipment.times_of = (times[1], times[0]), "that of floats takes"
+        return comparison(size, os.path.getsize(floats), *(times or (1.0, 1.0)))
     except (RunError, UsageError):
-        return ""  # floats cannot ship instead
-    try:
-        return comparison(size, os.path.getsize(floats), _relative_time(model, floats))
+        return False, ""  # floats cannot ship instead
     finally:
-        os.remove(floats)
+        with suppress(FileNotFoundError):
+            os.remove(floats)
 
 
-def comparison(size: int, float_size: int, share: float) -> str:
-    """What is worse about a file than about that of floats, in words; "" where it brings something.
+def comparison(size: int, float_size: int, time: float, float_time: float) -> tuple[bool, str]:
+    """Whether a file is worse than that of floats, and what is, in words; (False, "") where nothing is.
 
     Args:
         size, float_size: bytes of the two.
-        share: how long it runs, as a share of the time of floats.
+        time, float_time: milliseconds of a run.
     """
-    slower = f"a run takes {share:.1f} times as long" if share > SLOWER else ""
+    share = time / float_time
+    is_slower = share > SLOWER and time - float_time > FELT
+    slower = f"a run takes {share:.1f} times as long" if is_slower else ""
     if size > float_size and share >= MUCH_FASTER:
         larger = f"its file is larger than that of floats, {bytes_text(size)} for {bytes_text(float_size)}"
-        return f"{larger}, and {slower}" if slower else larger
-    if slower and size > MUCH_SMALLER * float_size:
-        return f"{slower} as of floats, for {bytes_text(size)} instead of {bytes_text(float_size)}"
-    return ""
+        return True, f"{larger}, and {slower}" if slower else larger
+    if not slower:
+        return False, ""
+    saves_little = size > MUCH_SMALLER * float_size or float_size - size < LITTLE
+    return saves_little, f"{slower} as of floats, for {bytes_text(size)} instead of {bytes_text(float_size)}"
 
 
-def _relative_time(model: str, floats: str) -> float:
-    """How long a file's shortest run on zeros is, as a share of another's; 1 where they cannot be run so."""
+def _times(model: str, floats: str) -> tuple[float, float] | None:
+    """How long the shortest runs of two files on zeros are, in milliseconds; None where they cannot be run so."""
     try:
         opened = [LiteRTModel(path) for path in (model, floats)]
         samples = [[np.zeros(item.shape, item.dtype) for item in one.inputs] for one in opened]
@@ -66,7 +80,7 @@ def _relative_time(model: str, floats: str) -> float:
         for _ in range(RUNS):  # in turn, as others compute here, too
             for at, (one, sample) in enumerate(zip(opened, samples, strict=True)):
                 one.run(sample)
-                shortest[at] = min(shortest[at], one.seconds)
+                shortest[at] = min(shortest[at], 1e3 * one.seconds)
     except PocketgraphError:
-        return 1.0
-    return shortest[0] / shortest[1] if shortest[1] > 0 else 1.0
+        return None
+    return (shortest[0], shortest[1]) if shortest[1] > 0 else None

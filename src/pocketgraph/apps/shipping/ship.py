@@ -241,9 +241,10 @@ class _Work:
                     raise
                 result.tried.append(Tried(form, False, str(error)))
                 continue
-            if kept and (worse := worse_than_floats(result, forms["float"], self.target)):
-                kept, words = False, f"{words}; {worse}"
-                result.why_floats = result.why_floats or f"{SHIPPED_FORMS[form]}: {worse}"
+            is_worse, worse = worse_than_floats(result, forms["float"], self.target) if kept else (False, "")
+            words = f"{words}; {worse}" if worse else words
+            if is_worse:
+                kept, result.why_floats = False, result.why_floats or f"{SHIPPED_FORMS[form]}: {worse}"
             result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
             if kept:
                 break
@@ -349,6 +350,7 @@ class _Work:
         is_judged = before.accuracy is not None or before.answers.are_varied or bool(before.not_finite)
         result.doubt = self.forgets or (before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
+        result.times_of = "the graph's took"
         main, *further = self.outputs
         found = {main: self.kept_answers(found_all, main)}
         for name in further if found[main].is_kept else ():

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pocketgraph.datasets.class_labels import listed_labels
 from pocketgraph.datasets.file_lists import check_is_there
 from pocketgraph.errors import PocketgraphError, UsageError, option, quoted
 from pocketgraph.formats import load
@@ -72,7 +73,9 @@ class Shipment:
         unknown: what cannot be known, a sentence each.
         sizes: bytes of the model and of what ships.
         size_cause: why it is larger than its weights, in a sentence; empty where it is not by much.
-        milliseconds: of a run of the model and of what ships, on this machine; None where nothing was run.
+        milliseconds: of a run of the model, or of the file of floats, and of what ships, on this machine; None where
+            nothing was run.
+        times_of: which of both the first is, with its verb.
         devices: how it will do on devices of the target, a line each.
         files: what is in the folder.
         commands: what to type next.
@@ -93,6 +96,7 @@ class Shipment:
     sizes: tuple[int, int] = (0, 0)
     size_cause: str = ""
     milliseconds: tuple[float, float] | None = None
+    times_of: str = "the graph's took"
     devices: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
@@ -141,7 +145,8 @@ def check_call(folder: str, target: str, most: float | None, *paths: object) -> 
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"'{folder}' is a file, not a folder for what ships")
     for path, what in zip(paths, ("the data", "the labels"), strict=True):
-        check_is_there(path, what)
+        if not (what == "the labels" and isinstance(path, str) and listed_labels(path)):
+            check_is_there(path, what)
 
 
 def frozen_beside(path: str | None) -> str:

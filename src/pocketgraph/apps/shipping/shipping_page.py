@@ -53,5 +53,5 @@ def cost(shipment: Shipment) -> str:
     if shipment.milliseconds is not None:
         earlier, later = shipment.milliseconds
         times = duration(later / 1e3), duration(earlier / 1e3)
-        text += f"; a run takes {times[0]} on this machine, the graph's took {times[1]}"
+        text += f"; a run takes {times[0]} on this machine, {shipment.times_of} {times[1]}"
     return f"{text}. {shipment.size_cause}." if shipment.size_cause else f"{text}."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pocketgraph.apps.training_data.photo_checks import Finding
 from pocketgraph.datasets.class_labels import label_of
+from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.files import no_folder, reason, write_atomically
 from pocketgraph.part_files import part_name
@@ -114,11 +115,13 @@ def apply_decisions(
         counts[one.decision if one is not None else "keep"] += 1
         if one is None or one.decision == "keep":
             moves[file] = file
+    taken = set(moves)
     for file in files:
         one = by_path.get(file)
         if one is not None and one.decision == "relabel":
             inside = folders.get(label_of(one.label), one.label)
-            moves[file] = _free(f"{inside}/{file.rpartition('/')[2]}", set(moves.values()))
+            moves[file] = _free(f"{inside}/{file.rpartition('/')[2]}", taken)
+            taken.add(moves[file])
     beside = part_name(os.path.abspath(target))
     try:
         for old, place in moves.items():
@@ -153,12 +156,7 @@ def _is_name(label: str) -> bool:
 
 def _files(folder: str) -> list[str]:
     """The files of a folder, as deep as they lie, by their names in it with "/"."""
-    found = []
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        inside = os.path.relpath(place, folder).replace(os.sep, "/")
-        found += [file if inside == "." else f"{inside}/{file}" for file in sorted(files)]
-    return found
+    return [os.path.relpath(path, folder).replace(os.sep, "/") for path in files_in(folder, hidden=())]
 
 
 def _free(path: str, taken: set[str]) -> str:

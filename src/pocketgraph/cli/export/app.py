@@ -29,7 +29,7 @@ def _kinds(formatter: click.HelpFormatter) -> None:
 @click.option("--name", help="What people call the app; default: after the folder.")
 @click.option("--package", help="Of Java and the stores, as in com.example.flowers.")
 @click.option("--engine", help="What the app runs the model with, where there are several.")
-@click.option("--labels", help="The name of each class, one a line.")
+@click.option("--labels", help="The name of each class: a file with one a line, or a,b,c.")
 @click.option("--data", "--samples", "samples", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
 @click.option("--signatures", "--signature", "signatures", help="The signature to take; default: the main one.")
 @fixed_shape_option

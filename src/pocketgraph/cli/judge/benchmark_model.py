@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli.shared.data_options import known_preset
 from pocketgraph.cli.shared.options import flag_bool, names, page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
@@ -32,7 +33,9 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
     "--inputs", "-i", multiple=True, metavar="FILE|NAME=FILE",
     help="What to feed, in place of --input_layer: an array, picture, recording or text; several times if need be.",
 )  # fmt: skip
-@click.option("--preset", help="How a picture is scaled; `label_image --preset=list` shows them.")
+@click.option(
+    "--preset", callback=known_preset, help="How a picture is scaled; `label_image --preset=list` shows them."
+)
 @click.option("--output_layer", metavar="NAMES", help="Names to fetch; default: the likely outputs.")
 @click.option("--target_layer", default="", help="Nodes to run without fetching them.")
 @click.option("--max_num_runs", default=1000, show_default=True, help="Most runs a phase; 0: no limit.")

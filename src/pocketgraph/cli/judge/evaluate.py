@@ -25,7 +25,7 @@ from pocketgraph.cli.shared.output import echo
 @click.option(
     "--data", "place", required=True, metavar="DIR|NPZ|LIST", help="What to judge on, with classes or without."
 )
-@click.option("--labels", help="The name of each class, one a line, in the order of the model's scores.")
+@click.option("--labels", help="The name of each class, as scores are: a file with one a line, or a,b,c.")
 @click.option("--limit", type=click.IntRange(1), help="Judge on the first so many samples only.")
 @click.option(
     "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pocketgraph.cli.shared.options import named_files, names
@@ -65,12 +66,17 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         return layers_of(
             graph, named_files(flags["inputs"]), outputs, SampleReading(preset=flags["preset"], notify=say)
         )
-    if not layer_names and not flags["input_layer_shape"]:
-        return list(layers_from_graph(graph, needed_inputs(graph, outputs), say))
+    if not any(flags[flag] for flag in ("input_layer_shape", "input_layer_type", "input_layer_values")):
+        return list(layers_from_graph(graph, layer_names or needed_inputs(graph, outputs), say))
     shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
-    if not shapes:
-        return list(layers_from_graph(graph, layer_names, say))
-    types = names(flags["input_layer_type"]) or [str(graph.producer(n).attr("dtype", "float")) for n in layer_names]
+    types = names(flags["input_layer_type"])
+    declared = layers_from_graph(graph, layer_names, say) if layer_names and not shapes else []
+    shapes = shapes or [",".join(map(str, layer.shape)) for layer in declared]
+    types = (
+        types
+        or [layer.dtype.name for layer in declared]
+        or [str(graph.producer(name).attr("dtype", "float")) for name in layer_names]
+    )
     if not len(layer_names) == len(shapes) == len(types):
         counts = ", ".join(
             f"--{flag}={flags[flag]} ({counted(len(items), 'item')})"
@@ -95,6 +101,8 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         )
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
+    if declared:  # what tells training from use has its value in use, unless another one is given
+        chosen = [replace(one, values=one.values or layer.values) for one, layer in zip(chosen, declared, strict=True)]
     given = {node_name(name) for name in layer_names}
     needed = [name for name in needed_inputs(graph, outputs) if name not in given]
     known = training_switches(graph) if needed else {}

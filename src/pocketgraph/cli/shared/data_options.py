@@ -38,8 +38,19 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
     raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 
 
+def known_preset(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A preset's name, if there is such a one, also where nothing is left for it to say."""
+    from pocketgraph.datasets import presets
+
+    return presets.get(value).name if value else None
+
+
 _READING = (
-    click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
+    click.option(
+        "--preset",
+        callback=known_preset,
+        help="Scaling and layers of a known family; `label_image --preset=list` shows them.",
+    ),
     click.option("--input_mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
     click.option("--input_std", type=float, help="Then divide it by this."),
     click.option("--input_width", type=SIDE, help="Width of pictures, where the model leaves it open."),
@@ -148,6 +159,8 @@ def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         name, _, sizes = text.rpartition(":")
         try:
             found[name] = tuple(int(size) for size in sizes.split(",") if size)
+            if any(size < 0 for size in found[name]):
+                raise ValueError
         except ValueError:
             raise UsageError(f"--input_shape '{text}' is not NAME:1,224,224,3 or the like") from None
     return found

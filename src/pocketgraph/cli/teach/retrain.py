@@ -15,7 +15,7 @@ import click
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.options import page_place
 from pocketgraph.cli.shared.output import CALLED, echo
-from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ TUNING = ("learning_rate", "train_batch_size")
 )
 @click.option("--output_graph", "-o", default="retrained_graph.pb", show_default=True,
               help="The new model: a frozen graph.")  # fmt: skip
-@click.option("--output_labels", help="Where the names of the classes go; default: beside the graph, labels.txt.")
+@click.option("--output_labels",
+              help="Where the names of the classes go; default: beside the graph, labels.txt if free.")  # fmt: skip
 @click.option("--saved_model_dir", default="", metavar="DIR", help="Write a SavedModel too, to a new directory.")
 @click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
 @click.option("--summaries_dir", help="Where figures.json and curves for TensorBoard go.")
@@ -86,7 +87,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--class_weights", is_flag=True, help="Small classes count as much as large ones.")
 @click.option("--sample_rate", type=click.IntRange(1000, 192000),
               help="Samples a second that a base of recordings hears; default: the graph's, or 16000.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
 @cluster_option
 @picture_model_options
 @click.option("--learning_rate", type=click.FloatRange(0, min_open=True),
@@ -166,6 +167,8 @@ def command(
             notify=say,
             **how,
         )
+    if not (output_labels or os.path.exists(beside)):  # of a model that is made again they are its own
+        labels_file = _free_labels_file(labels_file, os.path.splitext(beside)[0], made.labels)
     save(made.graph, output_graph)
     commands = next_commands(made, beside, labels_file, image_dir)
     html = as_html(made, os.path.basename(beside), os.path.getsize(output_graph), commands)
@@ -228,6 +231,18 @@ def _by_hand(base: str) -> str:
         f"no network is downloaded here: fetch {address} with a browser or curl -L, unpack it into a folder of its "
         "own, and pass --model=FOLDER, which holds saved_model.pb, or the .pb file in it"
     )
+
+
+def _free_labels_file(usual: str, stem: str, labels: Iterable[str]) -> str:
+    """Where the names of the classes go that nobody named a file for: not over those of another model."""
+    from pocketgraph.datasets.class_labels import read_labels
+
+    with contextlib.suppress(FormatError):
+        if os.path.exists(usual) and read_labels(usual) != [*labels]:
+            own = f"{stem}_labels.txt"
+            echo(f"note: {usual} names other classes, and stays: those of this model are in {own}", err=True)
+            return own
+    return usual
 
 
 def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning | None:

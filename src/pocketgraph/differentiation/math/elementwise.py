@@ -90,19 +90,15 @@ def quotient_that_is_zero(op: NodeGradient) -> Pair:
     return op.unbroadcast(op.mul(by_x, op.grad), op.mul(by_y, op.grad))
 
 
-@gradient("Xlogy")
+@gradient("Xlogy", "Xlog1py")
 def product_with_logarithm(op: NodeGradient) -> Pair:
     x, y = op.inputs
     is_used = op.cast(op.add("NotEqual", x, op.number(0), incompatible_shape_error=True), op.dtype)
-    return op.unbroadcast(op.mul(op.add("Xlogy", is_used, y), op.grad), op.mul(op.add("Xdivy", x, y), op.grad))
+    of = y if op.node.op == "Xlogy" else op.add("Add", y, op.number(1))
+    return op.unbroadcast(op.mul(op.add(op.node.op, is_used, y), op.grad), op.mul(op.add("Xdivy", x, of), op.grad))
 
 
-@gradient("Zeta")
-def zeta(op: NodeGradient) -> Pair:
-    """By the second argument only, as in TensorFlow."""
-    x, q = op.inputs
-    by_q = op.add("Neg", op.mul(x, op.add("Zeta", op.add("Add", x, op.number(1)), q)))
-    return op.unbroadcast(None, op.mul(op.grad, by_q))
+gradient("NextAfter")(lambda op: op.unbroadcast(op.grad, op.zeros(op.grad)))
 
 
 @gradient("Select")

@@ -166,6 +166,22 @@ def _is_used(op: NodeGradient, zero: str) -> str:
     return is_used
 
 
+@gradient("SegmentProd", "UnsortedSegmentProd")
+def segment_product(op: NodeGradient) -> str:
+    """The product of a segment's other rows: also beside a single 0, and none where several are 0."""
+    values, ids, *count = op.inputs
+    zero = op.builder.const(0, op.builder.dtype(ids).base)
+    places = op.add("Maximum", ids, zero) if count else ids
+    is_zero = op.add("Equal", values, op.number(0))
+    zeros = op.add(op.node.op.replace("Prod", "Sum"), op.cast(is_zero, INT32), ids, *count)
+    grad = op.add("SelectV2", op.add("Greater", zeros, op.const(1)), op.number(0), op.grad)
+    nonzero = op.add("SelectV2", is_zero, op.number(1), values)
+    others = op.add(op.node.op, nonzero, ids, *count)
+    grad, others, product = (op.add("GatherV2", ref, places, op.const(0)) for ref in (grad, others, op.output()))
+    found = op.mul(grad, op.add("SelectV2", is_zero, others, op.add("RealDiv", product, nonzero)))
+    return op.add("SelectV2", _is_used(op, zero), found, op.number(0)) if count else found
+
+
 @gradient("SegmentMax", "SegmentMin")
 def segment_extreme(op: NodeGradient) -> str:
     """Rows that share the extreme share its gradient."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, MissingExtraError, UsageError, did_you_mean, option
 from pocketgraph.exporting.devices.family_times import FAMILIES, cost_family
-from pocketgraph.formats.files import near
+from pocketgraph.formats.files import mapped, near
 from pocketgraph.package_data import text_beside
 
 if sys.version_info >= (3, 11):
@@ -110,11 +110,10 @@ def read_device_file(path: str | os.PathLike[str]) -> tuple[Device, ...]:
         UsageError: there is no such file.
     """
     where = os.fspath(path)
-    if not os.path.isfile(where):
+    if not os.path.exists(where):
         raise UsageError("there is no such file", where=where, hint=near(where))
     try:
-        with open(where, encoding="utf-8-sig") as file:
-            text = file.read()
+        text = bytes(mapped(where)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError("this is no text", where=where) from None
     if text.lstrip().startswith("{"):

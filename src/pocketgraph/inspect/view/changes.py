@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.graph import Graph, Node, Tensor
+from pocketgraph.graph import Graph, Node, Tensor, canonical
 from pocketgraph.graph.text_printer import print_attr
 
 KINDS = VANISHED, CAME, CHANGED, REWIRED = "vanished", "came", "changed", "rewired"
@@ -49,7 +49,7 @@ def changes(before: Graph, after: Graph) -> dict[str, Change]:
         weights = _weights(old, node, before, after)
         if said or weights:
             found[node.name] = Change(CHANGED, "; ".join([*said, *weights]))
-        elif old.inputs != node.inputs:
+        elif old.inputs != node.inputs and list(map(canonical, old.inputs)) != list(map(canonical, node.inputs)):
             found[node.name] = Change(REWIRED, _inputs(old, node))
     return found
 
@@ -88,9 +88,15 @@ def _attributes(old: Node, new: Node) -> list[str]:
 
 
 def _are_same(a: object, b: object) -> bool:
+    if a is b:
+        return True
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return a is b or a.same_values(b)
-    return a is b or a == b
+        return a.same_values(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_are_same, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return a.hex() == b.hex()  # NaN is NaN, and -0.0 is not 0.0
+    return a == b and all(isinstance(a, kind) == isinstance(b, kind) for kind in (bool, float))
 
 
 def _said(attributes: Mapping[str, Any], key: str) -> str:

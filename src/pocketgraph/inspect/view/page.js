@@ -8,7 +8,11 @@ let moved = 0;
 const at = (event) => { const place = state.canvas.getBoundingClientRect(); return [event.clientX - place.left, event.clientY - place.top]; };
 for (const pane of panes) {
   const { canvas } = pane, fingers = new Map();
-  const on = (name, action, options) => canvas.addEventListener(name, (event) => { state = pane; action(event); }, options);
+  const on = (name, action, options) => canvas.addEventListener(name, (event) => {
+    const touched = state;
+    state = pane; action(event);
+    if (name === "pointermove" && !fingers.size) state = touched;   // to pass over a picture is not to touch it
+  }, options);
   on("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); fingers.set(event.pointerId, at(event)); if (fingers.size === 1) moved = 0; });
   on("pointermove", (event) => {
     const now = at(event), before = fingers.get(event.pointerId);
@@ -28,7 +32,7 @@ for (const pane of panes) {
   };
   on("pointerup", lift);
   on("pointercancel", lift);
-  on("pointerleave", () => { element("tip").style.display = "none"; });
+  canvas.addEventListener("pointerleave", () => { element("tip").style.display = "none"; });
   on("wheel", (event) => { event.preventDefault(); zoomAt(...at(event), Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015))); }, { passive: false });
   on("focus", () => {});
   on("keydown", typed);

@@ -9,6 +9,7 @@ from typing import Any
 
 from pocketgraph.errors import printable
 from pocketgraph.graph import Graph
+from pocketgraph.graph.function_body import called_functions
 from pocketgraph.inspect.op_families import COLORS, family
 from pocketgraph.inspect.view.changes import KINDS, AppliedRule, Change, changes, changes_of_chain
 from pocketgraph.inspect.view.nodes import LARGE, NOTHING, Shown, functions_as_graphs, shown_nodes
@@ -203,10 +204,12 @@ def _node(one: Shown, number: dict[int, int]) -> list[Any]:
 
 
 def _more(one: Shown) -> dict[str, Any]:
-    """What few nodes have: a role, a reason, figures of eight bits, a histogram."""
+    """What few nodes have: a role, functions that they call, a reason, figures of eight bits, a histogram."""
     found: dict[str, Any] = {}
     if one.role:
         found["role"] = one.role
+    if called := dict.fromkeys(called_functions(one.node)):
+        found["functions"] = list(map(_cut, called))
     if one.reason:
         found["reason"] = _cut(one.reason)
     if one.layer is not None:

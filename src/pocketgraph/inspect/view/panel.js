@@ -148,6 +148,8 @@ const make = (tag, text, parent) => {
   if (parent) parent.append(made);
   return made;
 };
+// A press is for the picture that the panel tells of, whichever the pointer has touched on its way.
+const pressed = (button, action) => { const pane = state; button.addEventListener("click", () => { state = pane; action(); }); };
 function list(title, entries, parent, most = 60) {
   if (!entries.length) return;
   make("h3", title, parent);
@@ -157,7 +159,7 @@ function list(title, entries, parent, most = 60) {
     button.title = text; button.dir = "auto";
     if (small) { button.append(" "); make("small", small, button); }
     if (share) { const bar = make("span", undefined, button); bar.className = "share"; bar.style.width = `${100 * share}%`; }
-    if (action) button.addEventListener("click", action); else button.disabled = true;
+    if (action) pressed(button, action); else button.disabled = true;
   }
   if (entries.length > most) make("p", `and ${entries.length - most} more`, parent).className = "dim";
 }
@@ -220,14 +222,12 @@ function panel() {
       ...(node.calls ? [["time", `${shownAs.microseconds(node.microseconds)}, ${(100 * node.microseconds / total).toFixed(1)} % of the run, ${node.calls} ${node.calls === 1 ? "call" : "calls"}`]] : []),
     ], side);
     const way = make("button", look.from === node.number ? "now choose the other node" : "way to another node", side);
-    way.addEventListener("click", () => { Object.assign(look, { from: node.number, graph: state.graph }); way.textContent = "now choose the other node"; });
+    pressed(way, () => { Object.assign(look, { from: node.number, graph }); way.textContent = "now choose the other node"; });
     if (node.bars) drawHistogram(node.bars, side);
     if (node.bits) { make("h3", "In eight bits", side); facts(node.bits, side); }
     list("Inputs", node.inputs.map(([ref, source, carried]) => [ref, carried, source >= 0 ? () => reveal(source) : null]), side);
     list("Read by", [...new Set(node.readers)].map(asEntry), side);
-    for (const [, text] of node.attributes)
-      for (const target of data.graphs.filter((one) => one !== data.graphs[0] && text === `func(${one.name})` || text.startsWith(`func(${one.name},`)))
-        list("Function", [[target.name, "", () => show(target)]], side);
+    list("Functions", data.graphs.slice(1).filter((one) => one.name === node.op || node.functions.includes(one.name)).map((one) => [one.name, "", () => show(one)]), side);
     if (node.attributes.length) { make("h3", "Attributes", side); facts(node.attributes, side); }
     return;
   }
@@ -239,7 +239,7 @@ function panel() {
     facts([["nodes", scope.nodes.toLocaleString("en")], ...(changedIn.get(scope.number) ? [["differ", `${changedIn.get(scope.number)}`]] : []),
       ...Object.entries(METRICS).filter(([, pair]) => scope.sums[pair[1]]).map(([, pair]) => [pair[0], shownAs[pair[1]](scope.sums[pair[1]])])], side);
     if (!scope.canOpen) make("p", "What is in it is left out of this page, which would be too large.", side).className = "note";
-    else make("button", state.opened.has(scope.number) ? "Close" : "Open", side).addEventListener("click", () => { toggle(scope.number); panel(); });
+    else pressed(make("button", state.opened.has(scope.number) ? "Close" : "Open", side), () => { toggle(scope.number); panel(); });
     list("In it", scope.items.filter(([kind]) => kind === NODE).map(([, number]) => asEntry(number)), side);
     return;
   }

@@ -14,7 +14,7 @@ const METRICS = { time: ["time", "microseconds"], FLOPs: ["FLOPs", "flops"], wei
 for (const graph of data.graphs) {
   graph.nodes = graph.nodes.map(([name, op, family, device, inputs, outputs, attributes, weights, memory, flops,
     microseconds, calls, engine, more], number) => ({ number, name, op, family, device, inputs, outputs, attributes, weights,
-    memory, flops: flops ?? 0, microseconds, calls, engine, isCounted: flops !== null, readers: [], role: more.role ?? 0, reason: more.reason, bits: more.bits,
+    memory, flops: flops ?? 0, microseconds, calls, engine, isCounted: flops !== null, readers: [], role: more.role ?? 0, functions: more.functions ?? [], reason: more.reason, bits: more.bits,
     bars: more.bars, decibels: more.sensitivity, sensitivity: more.sensitivity == null ? 0 : Math.max(0.01, 60 - more.sensitivity), text: [name, op, ...outputs].join("\n").toLowerCase() }));
   graph.scopes = graph.scopes.map(([path, label, parent, nodes, isOpen, items, links, width, height, copies], number) =>
     ({ number, path, label, parent, nodes, canOpen: isOpen, items, links, width, height, copies, sums: {}, hasLoop: false }));

@@ -43,7 +43,7 @@ def nested_scopes(shown: Sequence[Shown], edges: Sequence[Link]) -> tuple[list[S
     left_out, hidden = _within_budget(scopes)
     where = {item.number: (at, i) for at, s in enumerate(scopes) for i, item in enumerate(s.items) if item.kind == NODE}
     inner = {item.number: i for s in scopes for i, item in enumerate(s.items) if item.kind == SCOPE}
-    where |= {node: (scopes[at].parent, inner[at]) for node, at in hidden.items()}  # arrows lead to the closed box
+    where |= {node: (scopes[at].parent, inner[at]) for node, at in hidden.items()}  # arrows lead to the box
     inside = (edge.source in hidden and where[edge.source] == where.get(edge.target) for edge in edges)
     _link(scopes, [edge for edge, is_inside in zip(edges, inside, strict=True) if not is_inside], where, inner)
     for scope in scopes:
@@ -114,34 +114,36 @@ def _within_budget(scopes: list[Scope]) -> tuple[int, dict[int, int]]:
     """Closes scopes for good, the inner ones first, until the picture is not too large.
 
     Returns:
-        How many nodes are left out, and in which closed scope each of them stands; those of a row that is cut in none.
+        How many nodes are left out, and in which scope, closed or cut, each of them stands; those of the outermost one,
+        which has no box, in none.
     """
     left_out, seen = 0, 0
     hidden: dict[int, int] = {}
+
+    def leave_out(items: list[ScopeItem], at: int) -> int:
+        count = 0
+        for item in items:
+            if item.kind == NODE:
+                count += 1
+                if at:
+                    hidden[item.number] = at
+            else:
+                count += leave_out(scopes[item.number].items, at)
+                scopes[item.number].items, scopes[item.number].is_open = [], False
+        return count
+
     waiting = [0]
     for at in waiting:  # grows: the outer scopes come first
         scope = scopes[at]
         here = sum(item.kind == NODE for item in scope.items)
         if at and seen + min(here, MOST_ITEMS) > MOST_NODES:
-            stack = [at]
-            while stack:
-                closed = scopes[stack.pop()]
-                inside = [item.number for item in closed.items if item.kind == NODE]
-                left_out += len(inside)
-                hidden.update(dict.fromkeys(inside, at))
-                stack.extend(item.number for item in closed.items if item.kind == SCOPE)
-                closed.items, closed.is_open = [], False
+            left_out += leave_out(scope.items, at)
+            scope.items, scope.is_open = [], False
             continue
-        before = list(scope.items)
+        left_out += leave_out(scope.items[MOST_ITEMS:], at)
         _cut(scope)
-        for item in before[len(scope.items) :]:
-            left_out += 1 if item.kind == NODE else scopes[item.number].nodes
         seen += sum(item.kind == NODE for item in scope.items)
         waiting.extend(item.number for item in scope.items if item.kind == SCOPE)
-    reached = set(waiting)
-    for number, scope in enumerate(scopes):
-        if number not in reached:
-            scope.items, scope.is_open = [], False
     return left_out, hidden
 
 
@@ -176,7 +178,8 @@ def _link(scopes: list[Scope], edges: Sequence[Link], where: dict[int, tuple[int
         shared = 0
         while shared + 1 < min(len(up), len(down)) and up[shared] == down[shared]:
             shared += 1
-        found[up[shared][0]].append((up[shared][1], down[shared][1], edge.control, edge.label))
+        if up[shared] != down[shared]:  # else one end is left out, and stands for the box that the other is in
+            found[up[shared][0]].append((up[shared][1], down[shared][1], edge.control, edge.label))
         for at, item in up[shared + 1 :]:
             found[at].append((item, bar(at, EXIT), edge.control, edge.label))
         for at, item in down[shared + 1 :]:

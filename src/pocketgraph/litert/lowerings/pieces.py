@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit
@@ -71,11 +72,17 @@ def mirror_pad(emit: Emit, value: Value, pairs: Array, mode: str) -> Value:
         return value
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise emit.unsupported(f"the mirror mode {mode}")
+    edge = int(mode == "SYMMETRIC")
+    for size, border in zip(value.shape, pairs.max(axis=1).tolist(), strict=True):
+        if border > max(size - 1 + edge, 0):
+            reach = f"{mode} mirrors {size - 1 + edge} at most"
+            hint = f"larger inputs have larger sides: {option('input_shape', 'shapes')}"
+            raise emit.unsupported(f"a border of {border} round a side of {size}, of which {reach} ({hint})")
     is_thin = 0 < pairs.sum() <= MOST_STRIPS and value.dtype is FLOAT and len(value.shape) <= MOST_SLICED
     if is_thin and all(
         before < size and after < size for (before, after), size in zip(pairs, value.shape, strict=True)
     ):
-        return _mirrored_in_strips(emit, value, pairs, edge=int(mode == "SYMMETRIC"))
+        return _mirrored_in_strips(emit, value, pairs, edge)
     shape = [size + int(before) + int(after) for size, (before, after) in zip(value.shape, pairs, strict=True)]
     return emit.add("MIRROR_PAD", [value, emit.const(pairs, np.int32)], shape, mode=mode)
 

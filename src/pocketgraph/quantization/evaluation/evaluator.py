@@ -22,7 +22,7 @@ from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.class_names import own_names_of
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.labelled_output import judge_by_labelled
-from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, judge_models, largest_inputs
+from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, check_inputs, judge_models, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import (
     GraphModel,
     LiteRTModel,
@@ -146,6 +146,7 @@ def evaluate_with(
     graphs = [model for model in opened if isinstance(model, GraphModel)]
     judged = with_texts(opened)
     _check_said(options, graphs)
+    check_inputs(judged)
     data, taken = _read(options, given, opened, judged, samples)
     if options.is_labelled and not outputs:
         judge_by_labelled(opened, judged[0], data, known, reading.notify)

@@ -110,9 +110,8 @@ def judge_models(
         of_two: the names of the two classes that one score may tell apart, see ``two_classes``.
 
     Raises:
-        UsageError: the models do not take or give the same shapes, or the labels are not the data's.
+        UsageError: the models do not give the same shapes, or the labels are not the data's.
     """
-    _check_inputs(models)
     verdicts = [
         ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
         for at, model in enumerate(models)
@@ -173,13 +172,14 @@ def judge_models(
     return Evaluation(verdicts, len(data), said)
 
 
-def _check_inputs(models: Sequence[RunnableModel]) -> None:
+def check_inputs(models: Sequence[RunnableModel]) -> None:
     """Refuses models that do not take what the first takes."""
     for model in models[1:]:
         if not _fit(model, models[0]):
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path,
-                hint="evaluate models of different inputs one by one",
+                hint="evaluate models of different inputs one by one, or, where the graph leaves sizes open, make the "
+                f"file anew with {option('input_shape', 'shapes')}",
             )  # fmt: skip
 
 

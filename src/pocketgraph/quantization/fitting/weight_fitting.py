@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 
+import numpy as np
+
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
@@ -19,7 +21,7 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
+from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, float_weights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.thread_map import mapped, mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
@@ -183,10 +185,18 @@ def fitted_codes(
         solver: see ``reconstruct``.
     """
     with blas_threads.at_most(1):  # they would wait for each other, and sums depend on how many there are
-        if rounding == "corrected" or not can_fit(operation):
+        if rounding == "corrected" or not can_fit(operation) or _sums_overflow(operation, wanted, given):
             return correct_bias(operation, nearest, wanted, given)
         how = replace(fit, adaround=rounding == "adaround")
         return reconstruct(operation, wanted, given, data_scale, how, solver)
+
+
+def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
+    """Whether sums of products of a layer's results with rows of its operand may be more than a float32 holds."""
+    values, _ = float_weights(operation)
+    weight = max(float(np.abs(values).max(initial=0)) * given.shape[-1], 1.0)
+    peak = max(float(np.abs(rows).max(initial=0)) for rows in (wanted, given))
+    return bool(peak * peak * weight * len(given) > np.finfo(np.float32).max)
 
 
 def apply(state: QuantizationState) -> bool:

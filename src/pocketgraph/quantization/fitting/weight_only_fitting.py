@@ -64,12 +64,14 @@ class WeightOnlyCodes:
     Attributes:
         weights: of each layer; those that were not fitted have the nearest codes and their own bias.
         fitted: the layers whose codes are fitted.
+        fitted_to: what they are fitted to, in words.
         noise: what the codes of a small layer alone do to the scores, as a share of their power, where that is known.
         float16_noise: the same of float16 weights, where these can be had.
     """
 
     weights: dict[Operation, QuantizedWeights]
     fitted: list[Operation] = field(default_factory=list)
+    fitted_to: str = "the samples"
     noise: dict[Operation, float] = field(default_factory=dict)
     float16_noise: dict[Operation, float] = field(default_factory=dict)
 
@@ -162,6 +164,7 @@ def fitted_to_training(
     matched = copied(program)
     alone: dict[Operation, Replacement] = {}
     halves: dict[Operation, Replacement] = {}
+    result.fitted_to = "what the batch norms tell of the training data" if statistics else "made-up pictures"
     execution = LayerwiseExecution(held, threads)
     for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
         if operation in wanted or operation in statistics:

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.errors import option
-from pocketgraph.graph.dtype import INT16
+from pocketgraph.graph.dtype import FLOAT, INT16
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.running.runner import PlainRunner
@@ -36,6 +36,7 @@ class SizeAndLatency:
         weights: how many weights the float one has.
         threads: how many threads computed.
         is_wide: whether tensors have codes of sixteen bits.
+        is_in_float: whether layers compute in floats, with weights that are expanded before.
     """
 
     float_bytes: int
@@ -46,6 +47,7 @@ class SizeAndLatency:
     weights: int
     threads: int
     is_wide: bool = False
+    is_in_float: bool = False
 
     def lines(self) -> list[str]:
         """The figures, and a warning for each that is no gain."""
@@ -66,16 +68,17 @@ class SizeAndLatency:
                 f"operations and their codes is more than {self.weights:,} weights spare; "
                 "the float model is the better one to ship"
             )
-        if self.seconds > SLOWER_RATIO * self.float_seconds and self.is_wide:
-            said.append(
-                "it is slower than the float model, because LiteRT computes codes of sixteen bits with plain "
-                f"kernels; {option('activations')}=int8 has others, and is not measured here"
-            )
-        elif self.seconds > SLOWER_RATIO * self.float_seconds:
-            said.append(
-                "it is slower than the float model; "
-                f"{option('mode')}=weights computes in float, and is not measured here: make it and compare"
-            )
+        if self.seconds > SLOWER_RATIO * self.float_seconds:
+            if self.is_wide:
+                why = (
+                    ", because LiteRT computes codes of sixteen bits with plain kernels; "
+                    f"{option('activations')}=int8 has others, and is not measured here"
+                )
+            elif self.is_in_float:
+                why = ", though it computes in floats too: time both again where nothing else runs"
+            else:
+                why = f"; {option('mode')}=weights computes in float, and is not measured here: make it and compare"
+            said.append(f"it is slower than the float model{why}")
         return said
 
 
@@ -107,4 +110,7 @@ def measure_size_and_latency(
     layers = [o for o in exact.operations if is_layer(o)]
     count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
     is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)
-    return SizeAndLatency(len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide)
+    in_float = all(o.operands[0].dtype is weights(o).dtype is FLOAT for o in quantized.operations if is_layer(o))
+    return SizeAndLatency(
+        len(content), size, least[0], least[1], len(quantized.operations), count, threads, is_wide, in_float
+    )

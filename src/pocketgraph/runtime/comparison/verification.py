@@ -18,7 +18,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference
@@ -371,7 +371,11 @@ def _independence(first: ComparedModel, second: ComparedModel, name: str, feeds:
         switches = training_switches(first.graph)
         apart = {label for label in apart if node_name(label) not in switches}
     if apart:
-        return f"does not depend on '{min(apart)}' in the second model"
+        known = {node_name(same.input(label)) for label in (*feeds, *missing)}
+        read = needed_placeholders(second.graph, [same.output(name)])
+        others = [label for label in read if node_name(label) not in known]
+        instead = f", which reads {listed(others, quoted=True)} instead" if others else ""
+        return f"does not depend on '{min(apart)}' in the second model{instead}"
     for label in feeds:
         if label not in ours and same.input(label) in theirs:
             return f"does not depend on '{label}' in the first model"

@@ -141,8 +141,11 @@ def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[in
     )
 
 
-def synthetic_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str]) -> list[str]:
-    """The inputs of these shapes, in the graph's own names, of which an axis is 1 because the graph leaves it open.
+def synthetic_lengths(
+    graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str], *, of_any_size: bool = False
+) -> list[str]:
+    """The inputs of these shapes, in the graph's own names, of which an axis is 1 because the graph leaves it open; or,
+    ``of_any_size``, has a size that the graph needs or pictures usually have.
 
     That is the length of a series. The first axis is the batch's, but the only one is a length, as that of a waveform,
     where all outputs have the same rows however long it is.
@@ -156,7 +159,7 @@ def synthetic_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs
         if declared is not None and len(declared) == len(made):
             behind = first if len(declared) == 1 else 1
             pairs = zip(declared[behind:], made[behind:], strict=True)
-            found += [name] if any(size is None and chosen == 1 for size, chosen in pairs) else []
+            found += [name] if any(size is None and (of_any_size or chosen == 1) for size, chosen in pairs) else []
     return found
 
 

@@ -10,9 +10,10 @@ shape behind them, and plan itself again in ever smaller parts.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, const
@@ -24,10 +25,14 @@ from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
+if TYPE_CHECKING:
+    from pocketgraph.runtime.planning.call_key import CallKey
+    from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls
+
 Sizes = tuple[tuple[int, ...], ...]
 Values = tuple[tuple[int, ...], ...]
-PartPlanner: TypeAlias = "Callable[[DynamicPart, dict[Endpoint, Any], bool], ExecutionPlan]"
-"""Plans a part for its inputs' types and shapes; with each node's times wanted or not."""
+PartPlanner: TypeAlias = "Callable[[DynamicPart, dict[Endpoint, Any], bool], ExecutionPlan | None]"
+"""Plans a part for its inputs' types and shapes; with each node's times wanted or not. None: that is not worth it."""
 
 MOST_KEPT = 64  # plans that one part keeps; the oldest go
 ADMITTED_AT_ONCE = 8
@@ -49,9 +54,9 @@ class AdmissionPolicy:
         self._once: set[object] = set()
         self._unreturned = 0
 
-    def allows(self, key: object, *, always: bool = False) -> bool:
-        """Whether to plan for a key that there is no plan for; ``always``: it is planned for at any rate."""
-        if always or self._unreturned < ADMITTED_AT_ONCE:
+    def allows(self, key: object) -> bool:
+        """Whether to plan for a key that there is no plan for."""
+        if self._unreturned < ADMITTED_AT_ONCE:
             self._unreturned += 1
             return True
         if key in self._once:
@@ -74,6 +79,9 @@ class DynamicPart:
         inputs: the placeholders.
         outputs: what it gives.
         key: names it across processes; "" when nothing may be kept.
+
+    Attributes:
+        sized: what is known of its calls, which differ in shapes alone; None before there is a plan.
     """
 
     traces_itself = True
@@ -94,6 +102,7 @@ class DynamicPart:
         self.inputs = inputs
         self.outputs = outputs
         self.key = key
+        self.sized: SizedCalls | None = None
         self.plans: dict[Sizes, ExecutionPlan] = {}
         self._quick: dict[Sizes, Callable[[Any], list[Array]]] = {}
         self._by_steps: dict[Sizes, ExecutionPlan] = {}
@@ -123,11 +132,22 @@ class DynamicPart:
         if quick is not None:
             return tuple(quick(arrays))
         found = self.plans.get(sizes) or self._decided(sizes, arrays, False)
+        if found.ran is not None:
+            began = time.thread_time()
+            results = self._ran(found, run, arrays)
+            found.ran(time.thread_time() - began)
+            return results
         if found.whole is None:
             return self._stepped(found, run, arrays)
         if self.plans.get(sizes) is found:
             self._quick[sizes] = found.directly()
-        return tuple(found.whole.run([arrays[index] for index in found.whole_inputs]))
+        return self._ran(found, run, arrays)
+
+    @classmethod
+    def _ran(cls, plan: ExecutionPlan, run: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        if plan.whole is None:
+            return cls._stepped(plan, run, arrays)
+        return tuple(plan.whole.run([arrays[index] for index in plan.whole_inputs]))
 
     @staticmethod
     def _stepped(plan: ExecutionPlan, run: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -141,15 +161,27 @@ class DynamicPart:
                 return kept[sizes]
             if 0 in [size for shape in sizes for size in shape]:
                 return self.unplanned
-            if not self._admission.allows(sizes, always=by_steps):
-                return self.unplanned
+            found = self._planned(arrays, by_steps)
+            if found is None or found.once_with is not None:
+                return found or self.unplanned
             if len(kept) >= MOST_KEPT:
                 self._quick.pop(oldest := next(iter(kept)), None)
                 kept.pop(oldest)
-            kept[sizes] = self._planned(arrays, by_steps)
-            return kept[sizes]
+            kept[sizes] = found
+            return found
 
-    def _planned(self, arrays: Sequence[Any], by_steps: bool) -> ExecutionPlan:
+    def admits(self, sizes: Sizes) -> bool:
+        """Whether a plan for these shapes alone is worth it. Is asked under the part's lock."""
+        return self._admission.allows(sizes)
+
+    def plan_its_own(self, key: CallKey) -> None:
+        """Has the next call of these shapes planned for."""
+        with self._lock:
+            if self.sized is not None and self.sized.resizable is not None:
+                self.sized.resizable.wants_its_own(key)
+            self.plans.pop(key.shapes, None)
+
+    def _planned(self, arrays: Sequence[Any], by_steps: bool) -> ExecutionPlan | None:
         try:
             feeds = {
                 Endpoint(name, 0): (DType.of_numpy(array.dtype), array.shape)

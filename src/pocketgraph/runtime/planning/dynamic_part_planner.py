@@ -7,6 +7,7 @@ graph, by the planner that planned the rest, so that LiteRT takes what it can, a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,11 +18,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import HEAVY, PASSES_OR_ENTERS, ops_with
 from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request, Runnable
+from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls
 
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
@@ -70,7 +72,7 @@ class DynamicPartPlanner:
         """The same for the bodies of functions, whose nodes have names of their own."""
         return DynamicPartPlanner(self.request, self.graph, None, (), self.opened, inside=" body")
 
-    def plan(self, part: DynamicPart, feeds: Mapping[Endpoint, Any], by_steps: bool) -> ExecutionPlan:
+    def plan(self, part: DynamicPart, feeds: Mapping[Endpoint, Any], by_steps: bool) -> ExecutionPlan | None:
         """Plans a part for its inputs' types and shapes (see dynamic_part.PartPlanner)."""
         planner = self.request.planner
         assert planner is not None
@@ -84,9 +86,35 @@ class DynamicPartPlanner:
             measure=False,
             files=None,
         )
-        found = planner(wanted, lambda: part.graph)
-        self.opened.extend(found.executables)
+        make = partial(planner, wanted, lambda: part.graph)
+        if by_steps:
+            found: ExecutionPlan | None = make()
+        elif wanted.engine is not None or wanted.check == "always" or "resizable_programs" in wanted.without:
+            found = make() if part.admits(wanted.call.shapes) else None
+        else:
+            found = self._sized(part, wanted, make)
+        if found is not None:
+            self.opened.extend(each for each in found.executables if each not in self.opened)
         return found
+
+    @staticmethod
+    def _sized(part: DynamicPart, wanted: Request, make: Callable[[], ExecutionPlan]) -> ExecutionPlan | None:
+        """A plan of a program for all shapes, where there is one, else for these alone, if that is worth it."""
+        key = wanted.call
+        if part.sized is None:
+            part.sized = SizedCalls(key)
+        known = part.sized
+        found = known.plan_for_all(wanted.replace(graph=part.graph), part.plan_its_own) if known.plans else None
+        if found is not None or not part.admits(key.shapes):
+            return found
+        began = time.thread_time()
+        plan = make()
+        took = time.thread_time() - began
+        known.note_planned(took)
+        if plan.inferred is not None:
+            items = needed(part.graph, frozenset(dict(key.feeds)), key.fetches, ())
+            known.note_compiled(key, plan, took, part.graph, items)
+        return plan
 
     def is_heavy(self, item: Item) -> bool:
         return item.node.op in HEAVY and self.is_able(item)

@@ -150,14 +150,13 @@ def _program(
 
 
 def _able_when_run(request: Request, known: GraphState) -> frozenset[str]:
-    """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
-    that is not left open on purpose."""
+    """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape."""
     from pocketgraph.runtime.planning.dynamic_part_planner import may_be_dynamic
 
     def is_able(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:
             return True
-        return not request.call.has_open_sizes and may_be_dynamic(item, known.inferred.shape, known.inferred.dtype)
+        return may_be_dynamic(item, known.inferred.shape, known.inferred.dtype)
 
     return frozenset(n for n, item in known.plan.items.items() if n not in known.static and is_able(n, item))
 

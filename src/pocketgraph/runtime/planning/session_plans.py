@@ -22,7 +22,7 @@ from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
 from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
-from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, ExecutionPlan, FixedPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, ExecutionPlan, Request
 from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
@@ -184,19 +184,9 @@ class SessionPlans:
         key = call.key
         if not self._may_resize(key):
             return None
-        from pocketgraph.runtime.planning.sizes.resizable_calls import ResizableCalls
-
-        known = self._sized(key)
-        if known.resizable is None:
-            known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
-            plan = known.resizable.plan(key, tuple(known.compiled), request, known.first_seconds + known.seconds)
-        if plan is None:
-            return None
-        if plan.once_with is not None:
-            return plan.timed(_weakly(self._ran_once, call._replace(values=[])))
-        tiles = "winograd_convolutions" not in self._options.without
-        return known.resizable.timed(plan, key, known.pays, _weakly(self._plan_its_own), tiles=tiles)
+            ran_once = _weakly(self._ran_once, call._replace(values=[]))
+            return self._sized(key).plan_for_all(request, _weakly(self._plan_its_own), ran_once)
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
@@ -210,17 +200,16 @@ class SessionPlans:
 
     def _note_compiled(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Notes a plan that might serve other sizes."""
-        inferred, plan.inferred = plan.inferred, None
-        if inferred is None or not self._may_resize(key):
-            return
         from pocketgraph.litert.executable import Executable
         from pocketgraph.runtime.feeding.feeds import FeedSpec
 
-        if plan.whole is None or isinstance(plan.whole, Executable):
-            declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
-            if not all(shape.is_known for shape in declared):
-                found = FixedPlan.of(key, plan, inferred, seconds, self.graph, self._needed(key))
-                self._sized(key).compiled.append(found)
+        is_one = plan.whole is None or isinstance(plan.whole, Executable)
+        if plan.inferred is None or not self._may_resize(key) or not is_one:
+            plan.inferred = None
+            return
+        declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
+        if not all(shape.is_known for shape in declared):
+            self._sized(key).note_compiled(key, plan, seconds, self.graph, self._needed(key))
 
     def _needed(self, key: CallKey) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed

@@ -15,7 +15,7 @@ static PG_UNUSED void pg_log_softmax_f32(pg_size rows, pg_size n, const float *i
         float most = in[0], sum = 0;
         for (pg_size i = 1; i < n; i++) most = in[i] > most ? in[i] : most;
         for (pg_size i = 0; i < n; i++) sum += expf(in[i] - most);
-        sum = logf(sum) + most;
-        for (pg_size i = 0; i < n; i++) out[i] = in[i] - sum;
+        sum = logf(sum);
+        for (pg_size i = 0; i < n; i++) out[i] = in[i] - most - sum;
     }
 }

@@ -60,6 +60,7 @@ def arg(unit: Unit, operation: Operation) -> None:
     axis = known(operation.inputs[1])[0] % len(source.shape)
     name = f"pg_{operation.code.lower()}_{source.dtype.name}_{result.dtype.name}"
     better = "a > b" if operation.code == "ARG_MAX" else "a < b"
+    better += " || (b != b && a == a)" if source.dtype is FLOAT else ""  # NaN is passed over, as in TensorFlow
     definition = f"PG_ARG({name}, {c_type(source.dtype)}, {c_type(result.dtype)}, {better})"
     outer, inner = math.prod(source.shape[:axis]), math.prod(source.shape[axis + 1 :])
     unit.call("ranking.h", name, outer, source.shape[axis], inner, source, result, definition=definition)

@@ -6,7 +6,7 @@ words [1, ?] ── GatherV2 ── MatMul [1, ?, 64] ── Shape         Shape
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,20 @@ all sizes."""
 
 Fed: TypeAlias = "tuple[Endpoint, DType, tuple[int | None, ...]]"
 """A tensor that is fed, its type and its sizes, None where these are open."""
+Place: TypeAlias = "tuple[int, int]"
+"""An open size: which feed's, and along which axis."""
+
+
+class Sized(NamedTuple):
+    """A graph in which shapes are read off what is fed.
+
+    Attributes:
+        graph: it; as it was given where nothing is read off.
+        alike: open sizes that have to be equal for that, with the one that each has to equal.
+    """
+
+    graph: Graph
+    alike: Mapping[Place, Place] = {}
 
 
 def with_sizes_of_feeds(
@@ -36,7 +50,8 @@ def with_sizes_of_feeds(
     values: Mapping[str, np.ndarray[Any, Any]],
     nodes: Sequence[Node],
     inferred: Inferred | None = None,
-) -> Graph:
+    before: Sequence[tuple[int | None, ...]] | None = None,
+) -> Sized:
     """The graph, in which shapes of what layers make are read off what is fed, as far as they are sizes of that.
 
     Args:
@@ -45,20 +60,35 @@ def with_sizes_of_feeds(
         values: values that tensors are certain to have, by name.
         nodes: those that are needed, producers first.
         inferred: what is known of the graph for some sizes.
+        before: the sizes of what was fed then. Open ones that were equal stay so where tensors do not fit together
+            else, as the batches of two texts: first axes alone, if that will do. None: none stay so.
     """
     fed = {str(end) for end, _, _ in feeds}
     shapes = [n for n in nodes if n.op == "Shape" and canonical(n.inputs[0]) not in fed]
     places = [(at, axis) for at, (_, _, sizes) in enumerate(feeds) for axis, size in enumerate(sizes) if size is None]
     if not shapes or len(places) > len(PROBES[0]) or any(name.startswith(PREFIX) for name in graph.nodes):
-        return graph
-    found: list[list[tuple[int | None, ...]]] = []
-    for probe in PROBES:
+        return Sized(graph)
+
+    def probed(probe: Sequence[int], alike: Mapping[Place, Place], before: Inferred | None) -> Inferred:
         given = dict(zip(places, probe, strict=False))
         sized = {
-            str(end): (dtype, Shape([given.get((at, axis), size) for axis, size in enumerate(sizes)]))
+            str(end): (
+                dtype,
+                Shape([given.get(alike.get((at, axis), (at, axis)), size) for axis, size in enumerate(sizes)]),
+            )
             for at, (end, dtype, sizes) in enumerate(feeds)
         }
-        inferred = infer(graph, sized, values, nodes=nodes, before=inferred)
+        return infer(graph, sized, values, nodes=nodes, before=before)
+
+    alike: Mapping[Place, Place] = {}
+    inferred = probed(PROBES[0], alike, inferred)
+    for axes in (1, None) if before is not None else ():
+        if inferred.problems:
+            alike = _equal([(at, axis) for at, axis in places if axes is None or axis < axes], before or ())
+            inferred = probed(PROBES[0], alike, inferred)
+    found: list[list[tuple[int | None, ...]]] = []
+    for probe in PROBES:
+        inferred = probed(probe, alike, inferred) if probe is not PROBES[0] else inferred
         found.append([inferred.shape(canonical(node.inputs[0])).dims or () for node in shapes])
     of_probes = dict(zip(zip(*PROBES, strict=True), places, strict=False))
     made: dict[str, Node] = {}
@@ -70,7 +100,14 @@ def with_sizes_of_feeds(
             sources = [of_probes.get(number, number[0]) for number in numbers]
             made |= {each.name: each for each in _read_off(node, feeds, sources)}
     kept = [node for node in graph if node.name not in made]
-    return graph.replace([*made.values(), *kept]) if made else graph
+    return Sized(graph.replace([*made.values(), *kept]), alike) if made else Sized(graph)
+
+
+def _equal(places: Sequence[Place], before: Sequence[tuple[int | None, ...]]) -> dict[Place, Place]:
+    """Of each place but the first of some size the first one."""
+    first: dict[int | None, Place] = {}
+    found = {place: first.setdefault(before[place[0]][place[1]], place) for place in places}
+    return {place: other for place, other in found.items() if place != other}
 
 
 def _read_off(node: Node, feeds: Sequence[Fed], sources: Sequence[tuple[int, int] | int | None]) -> list[Node]:

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import CONVOLUTIONS, SAME_ELEMENTS, ops_with
 from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE, LEAST_SPENT, OPENED_TRIES
 from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Shapes
     from pocketgraph.runtime.engines.needed import Item
-    from pocketgraph.runtime.planning.execution_plan import FixedPlan
     from pocketgraph.runtime.planning.sizes.resizable_calls import ResizableCalls
+    from pocketgraph.runtime.planning.sizes.served_calls import PlanItsOwn
 
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
@@ -65,13 +66,49 @@ class SizedCalls:
         """Seconds: what a plan for one more shape takes."""
         return self.seconds / (self.plans - 1) if self.plans > 1 else LATER_SHARE * self.first_seconds
 
+    @property
+    def waits_for_shapes(self) -> bool:
+        """Whether parts of the plans are planned when they run, whose time is not counted."""
+        return any(math.isinf(plan.work) for plan in self.compiled)
+
     def is_due(self, key: CallKey) -> bool:
         """Whether a call is better run with open sizes than planned for."""
-        is_dear = self.plans > 0 and self.price >= LEAST_PRICE
+        is_dear = self.plans > 0 and (self.price >= LEAST_PRICE or self.waits_for_shapes)
         is_its_own = self.resizable is not None and key.shapes in self.resizable.own
         if self.refused or is_its_own or not (is_dear or (self.plans >= LEAST_PLANS and self.seconds >= LEAST_SPENT)):
             return False
         return self.spent.get(key, 0.0) < self.price
+
+    def plan_for_all(
+        self, request: Request, plan_its_own: PlanItsOwn, ran_once: Callable[[float], None] | None = None
+    ) -> ExecutionPlan | None:
+        """A plan that runs a call though it was made for other sizes; None where there is none.
+
+        Args:
+            request: what is to be run, with the whole graph where there are plans.
+            plan_its_own: as for AnySizes.
+            ran_once: is told that a plan which serves one run has served it.
+        """
+        from pocketgraph.runtime.planning.sizes.resizable_calls import ResizableCalls
+
+        if self.resizable is None:
+            self.resizable = ResizableCalls()
+        plan = self.resizable.plan(request.call, tuple(self.compiled), request, self.first_seconds + self.seconds)
+        if plan is None:
+            return None
+        if plan.once_with is not None:
+            return plan.timed(ran_once) if ran_once is not None else plan
+        tiles = "winograd_convolutions" not in request.without
+        return self.resizable.timed(plan, request.call, self.pays, plan_its_own, tiles=tiles)
+
+    def note_compiled(
+        self, key: CallKey, plan: ExecutionPlan, seconds: float, graph: Graph, items: Mapping[str, Item]
+    ) -> None:
+        """Notes a plan for one set of shapes that may come to serve others, the seconds that it took, the whole graph
+        and the nodes of it that are needed."""
+        inferred, plan.inferred = plan.inferred, None
+        if inferred is not None:
+            self.compiled.append(FixedPlan.of(key, plan, inferred, seconds, graph, dict(items)))
 
     def pays(self, shapes: Shapes, seconds: float) -> bool:
         """Notes a run of a program that serves several sizes; says whether these have run as long as a plan takes."""

@@ -68,10 +68,13 @@ def opened_program(
         return found
     if layers.asks_late_sizes:
         fed = [(end, dtype, sizes) for end, (dtype, sizes) in opened.feeds if dtype is not None]
-        sized = with_sizes_of_feeds(graph, fed, request.values, nodes, compiled.inferred)
-        if sized is not graph:
-            again = request.replace(graph=sized)
-            found, _ = _opened_layers(OpenCall(opened, compiled, again, postorder(sized, wanted)))
+        before = compiled.key.shapes if len(fed) == len(opened.feeds) else None
+        sized = with_sizes_of_feeds(graph, fed, request.values, nodes, compiled.inferred, before)
+        if sized.graph is not graph:
+            again = request.replace(graph=sized.graph)
+            found, _ = _opened_layers(OpenCall(opened, compiled, again, postorder(sized.graph, wanted)))
+            if found is not None:
+                found.alike = sized.alike
     if found is None and layers.has_size_operands:
         found, _ = _opened_layers(call, takes_sizes=False)
     return found

@@ -55,7 +55,7 @@ class OperandNumbers:
         nodes = postorder(graph, operands)
         if len(nodes) <= MOST_PROBED:
             fed = [(Endpoint.of(name), types[name], own) for name, own in sizes]
-            graph = with_sizes_of_feeds(graph, fed, request.values, nodes)
+            graph = with_sizes_of_feeds(graph, fed, request.values, nodes).graph
             nodes = postorder(graph, operands)
         self._nodes = _following(types, nodes)
         self._arithmetic = _Arithmetic.of(graph, self._nodes, types, operands) if not request.values else None

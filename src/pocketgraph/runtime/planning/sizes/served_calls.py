@@ -6,7 +6,7 @@ Calls of ever new sizes are run without looking up names or making a plan for ea
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
+    from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import Place
 
 Pays: TypeAlias = "Callable[[Shapes, float], bool]"
 """Notes how many seconds a call of these shapes has run; says whether all such have run as long as a plan takes."""
@@ -39,6 +40,10 @@ class ServedCalls:
         takes: whether it can run a call that is fed these shapes; all by default.
         noted: where the program is a part of the call, what goes into that and comes out, as far as an answer tells it;
             None where it does not.
+
+    Attributes:
+        for_all: as given.
+        alike: sizes that have to be equal, each a feed's place and an axis, with the one that each has to equal.
     """
 
     def __init__(
@@ -49,9 +54,15 @@ class ServedCalls:
         noted: Callable[[ReferenceAnswer], tuple[list[Array], list[Array]] | None] = lambda _: None,
     ) -> None:
         self.for_all = for_all
-        self.takes = takes
+        self.alike: Mapping[Place, Place] = {}
+        self._takes = takes
         self._comparison = comparison
         self._noted = noted
+
+    def takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether the program can run a call that is fed these shapes."""
+        pairs = self.alike.items()
+        return all(shapes[at][axis] == shapes[other][its] for (at, axis), (other, its) in pairs) and self._takes(shapes)
 
     @property
     def is_trusted(self) -> bool:
