@@ -142,7 +142,7 @@ def test_a_file_form_is_a_row(tmp_path: pathlib.Path) -> None:
         with pytest.raises(UsageError, match="lines"):
             pocketgraph.save(parse(GRAPH), path, form="nonsense")
     finally:
-        forms.remove_form("lines")
+        del forms.FORMS["lines"]
     with pytest.raises(FormatError):
         pocketgraph.load(path)
     with pytest.raises(UsageError, match="there is no form 'lines'"):

@@ -61,11 +61,6 @@ def add_form(form: FileForm) -> None:
     FORMS[form.name] = form
 
 
-def remove_form(name: str) -> None:
-    """Takes a form out of the table."""
-    del FORMS[name]
-
-
 def form_for(suffix: str) -> str:
     """The name of the form that files of this ending have when none is said."""
     return next((form.name for form in FORMS.values() if suffix in form.suffixes), "graphdef")

@@ -7,6 +7,9 @@ from typing import cast
 
 from pocketgraph.errors import GraphError
 
+LAST_PRODUCER_WITHOUT_SCALARS = 21
+"""Up to this version of a GraphDef, [] as the shape of a placeholder says that none is known."""
+
 
 class Shape:
     """A possibly unknown shape.

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
 
-Box = tuple[float, float, float, float]
-
 
 def center_square(pixels: Array) -> Array:
     """The middle of a frame, as high as wide; [height, width, channels]."""

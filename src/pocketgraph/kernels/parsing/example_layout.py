@@ -16,7 +16,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
-from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, FeatureKeys, Headers, field, headers_of
+from pocketgraph.kernels.parsing.example_walk import SHORT, SKIPPED, TAGS, FeatureKeys, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import (
     all_true,
     expect,
@@ -30,7 +30,6 @@ from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import read_varint
 
 MOST_COMPARED = 400  # bytes of entries that are compared together
-SHORT = 128  # a length below this takes one byte
 WILD = 255  # in what is compared: any byte
 
 

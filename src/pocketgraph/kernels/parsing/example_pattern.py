@@ -21,6 +21,7 @@ from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, 
 from pocketgraph.kernels.parsing.example_walk import (
     LISTED,
     MOST_KEPT,
+    SHORT,
     SKIPPED,
     FeatureKeys,
     Value,
@@ -39,7 +40,6 @@ FIRST_LEARNED = 1024  # records that are read in other ways before a pattern is 
 MOST_SURVEYED = 256  # records of a batch whose entries are looked at
 MOST_FORMS = 600  # entries of other lengths that a pattern tells apart
 SPREAD = 4  # what part of the bytes between the shortest and the longest that were seen others may be beyond them
-SHORT = 128  # a length below this takes one byte
 MOST_LONG = 64  # longer lengths of a feature
 FEW_SIZES = 4  # which are compared one after the other
 LEAST_COPIED = 512  # bytes of numbers that each record has

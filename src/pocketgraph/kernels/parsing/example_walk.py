@@ -28,6 +28,7 @@ SKIPPED, LISTED = 0, -1  # in place of a tag: a feature that is not wanted, and 
 MOST_KEPT = 256  # lengths of an entry whose headers are kept
 NO_HEADER = (b"\xff", 0, 0)  # of an entry that cannot be so long: no entry begins like this
 MOST_KEY = 127  # bytes of a key
+SHORT = 128  # a length below this takes one byte
 MOST_SPELLED = 100  # bytes of integers, up to which reading each of them is quicker than NumPy's calls
 
 

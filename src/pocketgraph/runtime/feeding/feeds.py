@@ -12,9 +12,9 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import BOOL, RESOURCE, STRING, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import PLACEHOLDERS
+from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS
 from pocketgraph.runtime.tensor_names import output_types
 
-LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
 ONLY_BYTES = frozenset({bytes})
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 

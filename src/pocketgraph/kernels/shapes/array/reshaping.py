@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.shape import UNKNOWN, Shape
+from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import (
     Dim,
     at_least,
@@ -38,7 +38,7 @@ shape_rule("Const")(lambda call: Shape(call.node.tensor.shape))
 @shape_rule("Placeholder", "PlaceholderV2")
 def placeholder(call: ShapeCall) -> Shape:
     shape = call.declared()
-    return UNKNOWN if call.producer <= LEGACY and shape.rank == 0 else shape
+    return UNKNOWN if call.producer <= LAST_PRODUCER_WITHOUT_SCALARS and shape.rank == 0 else shape
 
 
 @shape_rule("PlaceholderWithDefault")
@@ -49,9 +49,6 @@ def placeholder_with_default(call: ShapeCall) -> Shape:
 
 
 shape_rule("EnsureShape")(lambda call: merge(call.declared(), call.shape(0)))
-
-
-LEGACY = 21  # up to this GraphDef version a placeholder's scalar shape means that none was given
 
 
 shape_rule("OnesLike", "ZerosLike")(unchanged)
