@@ -240,7 +240,7 @@ def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None
 
 
 def test_layers_that_are_reshaped_to_the_size_of_what_they_do_not_take() -> None:
-    """The rows that are summed up come to the program, and the size of what they were summed up from does not."""
+    """The rows that are summed up come to the program, and what they were summed up from for its size alone."""
     weights = np.random.default_rng(7).standard_normal((6, 6)).round(3)
     graph = parse(f"""
         x = Placeholder(dtype=float, shape=[?, ?, 6])
@@ -260,6 +260,8 @@ def test_layers_that_are_reshaped_to_the_size_of_what_they_do_not_take() -> None
             (found,) = session.run(["y"], {"x": x})
             expected = np.tanh(np.cumsum(x.astype(np.float64), axis=1) @ weights)
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        used = [each for plan in session._calls.plans.values() for each in plan.executables]
+    assert any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_layers_with_masks_of_the_same_lengths_share_one(compiled: list[str]) -> None:

@@ -86,14 +86,22 @@ def with_sizes_of_feeds(
         if inferred.problems:
             alike = _equal([(at, axis) for at, axis in places if axes is None or axis < axes], before or ())
             inferred = probed(PROBES[0], alike, inferred)
-    found: list[list[tuple[int | None, ...]]] = []
+    rows: dict[str, list[tuple[int | None, ...]]] = {node.name: [] for node in shapes}
     for probe in PROBES:
         inferred = probed(probe, alike, inferred) if probe is not PROBES[0] else inferred
-        found.append([inferred.shape(canonical(node.inputs[0])).dims or () for node in shapes])
+        for node in [node for node in shapes if node.name in rows]:
+            sizes = inferred.shape(canonical(node.inputs[0])).dims or ()
+            if set(probe[: len(places)]).isdisjoint(sizes):  # none is read off
+                del rows[node.name]
+            else:
+                rows[node.name].append(sizes)
+        if not rows:
+            return Sized(graph)
     of_probes = dict(zip(zip(*PROBES, strict=True), places, strict=False))
     made: dict[str, Node] = {}
-    for node, *rows in zip(shapes, *found, strict=True):
-        numbers = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
+    for node in shapes:
+        found = rows.get(node.name, [])
+        numbers = list(zip(*found, strict=False)) if len({len(row) for row in found}) == 1 else []
         if any(number in of_probes for number in numbers) and all(
             number in of_probes or (number[0] is not None and len({*number}) == 1) for number in numbers
         ):

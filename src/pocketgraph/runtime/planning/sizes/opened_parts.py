@@ -60,8 +60,7 @@ def opened_part(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> Serve
         return None
     if any(node_name(name) not in compiled.graph.nodes for name in (*part.inputs, *part.outputs)):
         return None
-    if not _follows_from_inputs(part, compiled.graph, request):
-        return None
+    part.inputs += _others_fed(part, compiled.graph, request)
     given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
     wanted = [*map(str, opened.fetches)]
     fixed = compiled.inferred  # of the graph after its passes, some of which leave nodes out
@@ -70,7 +69,7 @@ def opened_part(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> Serve
     taken = {name: (fixed.dtype(name), fixed.shape(name)) for name in part.inputs}
     specs = {name: (dtype, shape.known) for name, (dtype, shape) in taken.items() if dtype and shape.is_known}
     sizes = [inferred.shape(name).dims for name in part.inputs]
-    if len(specs) < len(taken) or None in sizes:
+    if len(specs) < len(taken) or None in sizes or any(dtype.numpy.kind not in "biuf" for dtype, _ in specs.values()):
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
     of_sizes = infer(graph, feeds, request.values, before=fixed, nodes=nodes)
@@ -102,11 +101,11 @@ def opened_part(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> Serve
     return _served(compiled, request, part, resizable, opened_sizes)
 
 
-def _follows_from_inputs(part: ProgramLayers, graph: Graph, request: Request) -> bool:
-    """Whether the reference engine can compute the part from its inputs, without sizes of what else is fed."""
+def _others_fed(part: ProgramLayers, graph: Graph, request: Request) -> tuple[str, ...]:
+    """What is fed besides the part's inputs, and is asked for its sizes where the part is computed from these."""
     inputs = frozenset(map(Endpoint.of, part.inputs))
     items = needed(graph, inputs, tuple(map(Endpoint.of, part.outputs)), ())
-    return not any(endpoint.node in items for endpoint in request.feeds if endpoint not in inputs)
+    return tuple([str(each) for each in request.feeds if each not in inputs and each.node in items])
 
 
 def _served(
