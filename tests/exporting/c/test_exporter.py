@@ -222,7 +222,6 @@ def test_a_number_each_has_the_batch_of_what_it_goes_with(tmp_path: pathlib.Path
         pocketgraph.export(alone, tmp_path / "alone", target="c")
 
 
-
 def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=double, shape=[2, 2])
