@@ -7,6 +7,7 @@ import pathlib
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command_line import call
@@ -18,6 +19,7 @@ from pocketgraph.exporting.target_support import DEVICES, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 from support import model_dir, needs_shared
 
 FINE = "x = Placeholder(dtype=float, shape=[1, 4])\ny = Relu(x, T=float)\nz = Softmax(y, T=float)"
@@ -303,6 +305,28 @@ def test_five_rounds_with_a_branch_are_no_loop_of_unknown_length(target: str, tm
         export(graph, tmp_path / "net.tflite" if target == "tflite" else tmp_path / "net", target=target)
     assert "a loop with a branch inside that the input decides ('loop')" in str(error.value)
     assert "as long as its condition says" not in str(error.value)
+
+
+@pytest.mark.parametrize("target", ["tflite", "c"])
+def test_a_branch_by_an_input_inside_of_a_loop_is_set_for_good(target: str, tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nflag = Placeholder(dtype=bool, shape=[])\n"
+                  "most = Const(int32 5)\n" + counted_loop("most", """
+        loop/known = Enter(flag, T=bool, frame_name="loop", is_constant=true)
+        loop/parted = Switch(v, loop/known, T=float)
+        loop/below = Sin(loop/parted, T=float)
+        loop/above = Neg(loop/parted:1, T=float)
+        next = Merge(loop/below, loop/above, T=float, N=2)
+    """))  # fmt: skip
+    place = tmp_path / ("net.tflite" if target == "tflite" else "net")
+    with pytest.raises(LackingError, match=r"set what it depends on for good: values=flag=false \(or true\)"):
+        export(graph, place, target=target)
+    x = np.float32([[-1, 0.5, 2, 3]])
+    for flag, wanted in ((False, np.sin(np.sin(np.sin(np.sin(np.sin(x)))))), (True, -x)):
+        made = export(graph, place, target=target, values={"flag": flag}, samples={"x": x}, force=True)
+        assert made.checks[0].passed
+        if target == "tflite":
+            with Session(made.path) as session:
+                np.testing.assert_allclose(session.run(list(session.outputs), {"x": x})[0], wanted, rtol=1e-6)
 
 
 def test_a_node_of_an_unrolled_loop_is_named_once_as_the_graph_names_it() -> None:

@@ -226,10 +226,12 @@ def check_sizes(model: ExportModel, target: str) -> list[str]:
         UsageError: there are some.
     """
     notes, refused = [], []
+    has_batch = any(map(_is_open_in_batch, model.main.inputs))
     for port in model.main.inputs:
         if port.is_fixed:
             continue
-        if port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]:
+        is_number_each = port.shape is not None and len(port.shape) == 1 and port.dtype.is_integer
+        if _is_open_in_batch(port) or (is_number_each and has_batch and not port.is_told):  # the last word, a user
             notes.append(f"the batch of '{port.name}' is fixed to {port.sizes[0] if port.sizes else 1}")
         elif port.is_told:
             notes.append(f"the sizes of '{port.name}' are fixed to {list(port.sizes or ())}")
@@ -245,6 +247,11 @@ def check_sizes(model: ExportModel, target: str) -> list[str]:
             hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
         )
     return notes
+
+
+def _is_open_in_batch(port: Port) -> bool:
+    """Whether the first of several sizes is all that is open."""
+    return not port.is_fixed and port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]
 
 
 def _shape(port: Port) -> str:

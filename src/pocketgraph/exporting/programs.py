@@ -19,7 +19,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
-from pocketgraph.runtime.unsupported_help import help_with, ragged_feeds
+from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, ragged_feeds
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -70,6 +70,8 @@ class LackingError(UsageError):
         hints = dict.fromkeys(
             hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
         )
+        if branching and (said := help_with_switches(graph)):
+            hints[f"{said} (or true)"] = None
         if loops:
             hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"

@@ -33,6 +33,7 @@ from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import CutTensor, Sample, TextPreprocessing, dependent_nodes
 from pocketgraph.quantization.vocabulary import numbered_by_hash, synthetic_texts
 from pocketgraph.runtime.tensor_names import output_types
+from pocketgraph.runtime.unsupported_help import help_with
 
 MOST_PROBED = 200  # texts that are looked at for their length
 MOST_LENGTH = 512  # steps of a text; longer ones are cut
@@ -247,7 +248,8 @@ class _Search:
                 raise self._refusal("what LiteRT does not take, as spectra, is in front of all layers and results")
             if not refusals:
                 return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
-            why = f"{refusals[0].reason} (node '{refusals[0].node}')"
+            told = help_with(self.graph, refusals[0].node, "feeds")
+            why = f"{refusals[0].reason} (node '{refusals[0].node}')" + (f"; {told}" if told else "")
             found = [at for refusal in refusals for at in self._nodes_of(refusal, front)]
             front |= set().union(*map(self._before, found))
             if not found or front & self.ends:

@@ -70,7 +70,7 @@ def quantize_weights(
     tell = progress or silent
     observed = copied(program)
     bound_masks(observed)  # only an infinity that a layer makes tells of damage
-    seen = observe(observed, samples, count, tell, threads) if count else {}
+    seen = observe(observed, samples, count, tell, threads, keeps_floats=True) if count else {}
     fewest = step_limits.FEWEST_COMPRESSED_ELEMENTS if count else step_limits.FEWEST_CODED_ELEMENTS
     layers = codable_layers(program, bits, fewest)
     if rounding == "nearest" or not layers or not (graphs or count):

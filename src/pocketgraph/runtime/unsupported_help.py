@@ -139,12 +139,17 @@ def _fed_with_numbers(graph: Graph) -> list[str]:
     return [node.name for node in (*fed, *drawn) if not is_noise_of_dropout(graph, node.name)]
 
 
+def help_with_switches(graph: Graph, feed: str = "") -> str:
+    """What sets the truths that are fed, and that branches may depend on, for good; "" where none is fed."""
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    given = " ".join(f"{feed or option('feed', 'values')}={switch}=false" for switch in switches)
+    return f"set what it depends on for good: {given}" if switches else ""
+
+
 def _help_with_branches(graph: Graph, feed: str) -> str:
     """What would help with branches of which the input decides."""
-    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
-    if switches:
-        given = " ".join(f"{feed}={switch}=false" for switch in switches)
-        return f"set what it depends on for good: {given}"
+    if said := help_with_switches(graph, feed):
+        return said
     conditions = {node_name(node.data_inputs[1 if "Switch" in node.op else 0]) for node in graph if node.op in BRANCHES}
     named = [node.name for node in graph if node.name in conditions and node.op != "LoopCond"][:MOST_HEADS]
     if not named:

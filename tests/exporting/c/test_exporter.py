@@ -204,6 +204,24 @@ def test_open_sizes_are_refused_but_for_the_batch(tmp_path: pathlib.Path) -> Non
     assert any("batch of 'x'" in n for n in pocketgraph.export(batch, tmp_path / "batch", target="c").notes)
 
 
+def test_a_number_each_has_the_batch_of_what_it_goes_with(tmp_path: pathlib.Path) -> None:
+    """The last word beside a state; a number of values alone may be a sound's length."""
+    text = """
+        word = Placeholder(dtype=int32, shape=[?])
+        state = Placeholder(dtype=float, shape=[?,2])
+        table = Const(float [[1, 2], [3, 4], [5, 6]])
+        axis = Const(int32 0)
+        row = GatherV2(table, word, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = AddV2(row, state, T=float)
+    """
+    made = pocketgraph.export(parse(text), tmp_path / "step", target="c")
+    assert {f"the batch of '{name}' is fixed to 1" for name in ("word", "state")} <= {*made.notes}
+    assert made.checks[0].passed
+    alone = parse(text.replace("shape=[?,2]", "shape=[1,2]"))
+    with pytest.raises(UsageError, match="leaves some open: 'word'"):
+        pocketgraph.export(alone, tmp_path / "alone", target="c")
+
+
 def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=double, shape=[2, 2])

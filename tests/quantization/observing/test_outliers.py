@@ -1,9 +1,13 @@
-"""Samples that reach many times as far as all others."""
+"""Samples that reach many times as far as all others, and values that are missing."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -57,3 +61,32 @@ def judged(outcome: QuantizationState) -> float:
     for sample in samples(20, seed=9):
         result.add(exact(sample)[0], coded.numbers(sample)[0])
     return result.snr
+
+
+def test_missing_values_that_the_model_looks_for() -> None:
+    """Codes have no NaN; floats have, and the model puts another number in its place."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        missing = IsNan(x, T=float)
+        half = Const(float 0.5)
+        scaled = Mul(x, half, T=float)
+        usual = Const(float [[7, 8, 9, 10]])
+        y = SelectV2(missing, usual, scaled, T=float)
+    """)
+    program = float_program(graph, ["y"])
+    rows = [[np.float32([[1, np.nan, -3, 2]])], [np.float32([[np.nan, 1, 2, np.nan]])]]
+    seen = observe(program, lambda: iter(rows), 2, silent, 1, keeps_floats=True)
+    ranges = [(seen[value].low, seen[value].high) for value in (program.inputs[0], program.outputs[0])]
+    assert ranges == [(-3, 2), (-1.5, 10)]
+    with pytest.raises(RunError, match=r"the model looks for NaN, as for missing values, .* mode=weights keeps it"):
+        observe(program, lambda: iter(rows), 2, silent, 1)
+    infinite = [[np.float32([[1, np.inf, 1, 1]])]]
+    with pytest.raises(RunError, match=r"gives a value that is not finite; take that sample out"):
+        observe(program, lambda: iter(infinite), 1, silent, 1, keeps_floats=True)
+    with pytest.raises(RunError, match=r"gives a value that is not finite; take that sample out"):
+        observe(float_program(net(), ["y"]), lambda: iter(nan_samples()), 1, silent, 1, keeps_floats=True)
+
+
+def nan_samples() -> list[list[Array]]:
+    """One, of a net that looks for no NaN."""
+    return [[np.full_like(array, np.nan) for array in sample] for sample in samples(1)]

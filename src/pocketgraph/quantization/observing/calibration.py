@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph import cluster
+from pocketgraph.errors import RunError, option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
@@ -36,6 +37,8 @@ def observe(
     threads: int,
     resume: ResumeState | None = None,
     stage: str = "seen",
+    *,
+    keeps_floats: bool = False,
 ) -> dict[Value, Observation]:
     """What values every float tensor of the program takes.
 
@@ -46,10 +49,12 @@ def observe(
         threads: how many threads to compute with.
         resume: where what was seen is kept from time to time, and taken from when there is some.
         stage: under what name.
+        keeps_floats: whether tensors stay floats, so that NaN may be what the program itself looks for.
 
     Raises:
         RunError: a value is not finite.
     """
+    looks_for_nan = any(o.code == "NOT_EQUAL" and o.inputs[0] is o.inputs[1] for o in program.operations)
     values = [value for value in program.inputs if value.dtype is FLOAT]
     values += [v for operation in program.operations for v in operation.outputs if v.dtype is FLOAT]
     bounds = {
@@ -73,7 +78,7 @@ def observe(
     if passed:
         for index, value in enumerate(values):
             seen[value].restore({k: a for k in Observation.STATE if (a := before.get(f"{index}/{k}")) is not None})
-    job = _Observing(program, values, [seen[value] for value in values], threads)
+    job = _Observing(program, values, [seen[value] for value in values], threads, looks_for_nan and keeps_floats)
 
     def keep(done: int) -> None:
         state = {f"{index}/{k}": a for index, value in enumerate(values) for k, a in seen[value].state().items()}
@@ -85,10 +90,17 @@ def observe(
             steps = map(job.added, left)
         else:
             steps = map(job.taken, cluster.map_in_order(job, left))
-        for done, _ in enumerate(steps, passed + 1):
-            tell("calibrating", done, count)
-            if kept.is_due():
-                keep(done)
+        try:
+            for done, _ in enumerate(steps, passed + 1):
+                tell("calibrating", done, count)
+                if kept.is_due():
+                    keep(done)
+        except RunError as error:
+            if not looks_for_nan or keeps_floats:
+                raise
+            weights = f"{option('mode')}=weights"
+            hint = f"the model looks for NaN, as for missing values, and codes have none: {weights} keeps it"
+            raise RunError(error.what, where=error.where, hint=hint) from error
         keep(count)
     return seen | {padded: seen[source] for padded, source in masked_borders(program) if source in seen}
 
@@ -97,8 +109,14 @@ class _Observing:
     """A program on samples: seen here, or on the workers of a cluster and taken in here."""
 
     def __init__(
-        self, program: Program, values: Sequence[Value], observations: Sequence[Observation], threads: int
+        self,
+        program: Program,
+        values: Sequence[Value],
+        observations: Sequence[Observation],
+        threads: int,
+        passes_over_nan: bool = False,
     ) -> None:
+        self._passes_over_nan = passes_over_nan
         self._program, self._values, self._observations, self._threads = program, values, observations, threads
         self._normalized = normalized_scores(program)
         self._running: ProgramRunner | None = None
@@ -135,7 +153,8 @@ class _Observing:
         return row
 
     def _shown(self, value: Value, views: Views) -> Array:
-        return without_masks(views[value]) if value in self._normalized else views[value]
+        shown = without_masks(views[value]) if value in self._normalized else views[value]
+        return np.nan_to_num(shown, nan=0.0, posinf=np.inf, neginf=-np.inf) if self._passes_over_nan else shown
 
     def _runner(self) -> ProgramRunner:
         if self._running is None:
