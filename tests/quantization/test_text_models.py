@@ -249,7 +249,7 @@ def test_a_loop_behind_texts_keeps_its_constants(tmp_path: pathlib.Path) -> None
 
 
 def test_a_loop_in_front_of_the_lookups_stays_whole_with_the_app(tmp_path: pathlib.Path) -> None:
-    """As ``map_fn`` over texts, whose rounds are as many as there are texts: the way back of its counter is in front."""
+    """As ``map_fn`` over texts, with a round for each: the way back of its counter is in front, too."""
     texts_of_rounds = counted_loop("count", "next = StringLower(v)", start="text").replace("T=float", "T=string")
     graph = parse(f"""
         text = Placeholder(dtype=string, shape=[?])
