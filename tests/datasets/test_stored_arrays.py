@@ -123,3 +123,12 @@ def test_arrays_are_found_by_the_keys_of_any_signature(tmp_path: pathlib.Path) -
         path = write(tmp_path / "b.npz", np.savez, **dict.fromkeys(names, ROWS))
         with pytest.raises(UsageError, match=r"there is no array for the input 'decode_frame"):
             open_dataset(path, inputs)
+
+
+def test_an_array_may_be_named_as_the_placeholder_behind_a_signatures_key(tmp_path: pathlib.Path) -> None:
+    """A SavedModel of Keras calls its input x, and the graph that is frozen of it serving_default_x."""
+    inputs = (INPUT[0], ModelInput("z:0", (1, 2), np.dtype(np.float32)))
+    path = write(tmp_path / "a.npz", np.savez, serving_default_x=ROWS, serving_default_z=ROWS[:, 0, :2])
+    assert len(open_dataset(str(path), inputs)) == 40
+    with pytest.raises(UsageError, match="there is no array for the input 'y:0'"):
+        open_dataset(str(path), (ModelInput("y:0", (1, 2), np.dtype(np.float32)), inputs[1]))

@@ -10,6 +10,7 @@ import pytest
 
 import pocketgraph
 from graph_files import graph_file, graph_names
+from loop_text import counted_loop
 from pocketgraph.apps.shipping.text_steps import text_steps, vocabulary_files
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.errors import UsageError
@@ -245,6 +246,26 @@ def test_a_loop_behind_texts_keeps_its_constants(tmp_path: pathlib.Path) -> None
     np.testing.assert_allclose(y, np.tanh(np.tanh(np.tanh([[0.5, 0.5]]))), rtol=1e-6)
     exported = pocketgraph.export(graph, tmp_path / "loop.tflite", outputs=["y"])
     assert exported.checks[0].outputs[0].largest < 1e-6
+
+
+def test_a_loop_in_front_of_the_lookups_stays_whole_with_the_app(tmp_path: pathlib.Path) -> None:
+    """As ``map_fn`` over texts, with a round for each: the way back of its counter is in front, too."""
+    texts_of_rounds = counted_loop("count", "next = StringLower(v)", start="text").replace("T=float", "T=string")
+    graph = parse(f"""
+        text = Placeholder(dtype=string, shape=[?])
+        count = Size(text, T=string, out_type=int32)
+        {texts_of_rounds}
+        ids = StringToHashBucketFast(y, num_buckets=4)
+        table = Const(float [[0.5, -1.0], [1.5, 2.0], [0.0, 3.0], [-2.0, 0.25]])
+        axis = Const(int32 0)
+        found = GatherV2(table, ids, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        weights = Const(float [[1.0, -0.5], [0.25, 2.0]])
+        scores = MatMul(found, weights, T=float)
+    """)
+    texts = np.array(["Cat", "dog", "A b", "the end"])
+    made = pocketgraph.export(graph, tmp_path / "behind.tflite", outputs=["scores"], samples={"text": texts})
+    assert made.checks[0].outputs[0].largest < 1e-6
+    assert made.checks[0].runs == 4
 
 
 def test_a_file_of_another_model_is_refused(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:

@@ -174,7 +174,8 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Seq
     """The name of the array that is named like an input, or of the only one there is."""
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
     tensor = name.removesuffix(":0")
-    keys += [key for key in found if key.removesuffix(":0") in (tensor, tensor.removeprefix(SERVING))]
+    tensors = (tensor, tensor.removeprefix(SERVING), SERVING + tensor)
+    keys += [key for key in found if key.removesuffix(":0") in tensors]
     plain = name.replace("/", "_")
     keys += [
         key

@@ -224,6 +224,10 @@ def _fitted(array: Array, cut: CutTensor) -> Array:
 
 
 def dependent_nodes(graph: Graph, sources: Iterable[str]) -> set[str]:
-    """The nodes that what is fed reaches, and the sources themselves."""
-    fed = set(sources)
-    return fed | {node.name for node in dependents(graph, fed)}
+    """The nodes that what is fed reaches, also by the way back of a loop, and the sources themselves."""
+    fed: set[str] = set()
+    found = set(sources)
+    while len(found) > len(fed):
+        fed = found
+        found = fed | {node.name for node in dependents(graph, fed)}
+    return found
