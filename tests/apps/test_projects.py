@@ -817,7 +817,8 @@ def test_names_that_languages_do_not_take() -> None:
             app_name("Flowers", package)
     assert app_name("Flowers", "org.my_self.x").bundle == "org.my-self.x"
     assert in_kotlin('$a "b" \\') == '"\\$a \\"b\\" \\\\"'
-    assert in_swift('a "\\(b)"\t') == '"a \\"\\\\(b)\\"\\t"'
+    assert in_swift('a "\\(b)"\t') == '"a \\"\\\\(b)\\"\\u{9}"'
+    assert in_swift("\\u0041 é\n") == '"\\\\u0041 é\\u{a}"'  # the letters of an escape; a break beside an accent
     assert in_android("@home") == "\\@home"
 
 

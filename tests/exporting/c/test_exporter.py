@@ -84,6 +84,20 @@ def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path
 
 
 @needs_cc
+def test_the_example_shows_elements_of_sixteen_bits(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int16, shape=[3])
+        axis = Const(int32 [0])
+        y = ReverseV2(x, axis, T=int16, Tidx=int32)
+    """)
+    pocketgraph.export(graph, tmp_path / "net", target="c")
+    np.array([-300, 7, 20], np.int16).tofile(tmp_path / "in.bin")
+    call = [building.compiled(str(tmp_path / "net"), "model", "main"), tmp_path / "in.bin"]
+    shown = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert shown.stdout.split()[3:] == ["20", "[0]", "7", "[1]", "-300", "[2]"]
+
+
+@needs_cc
 def test_outputs_of_nan_are_not_proven_and_so_not_passed(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[1,4])

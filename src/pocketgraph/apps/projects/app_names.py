@@ -112,9 +112,7 @@ def in_kotlin(text: str) -> str:
 
 def in_swift(text: str) -> str:
     """Text as a string literal of Swift."""
-    return re.sub(r"\\u([0-9a-f]{4})", r"\\u{\1}", json.dumps(text, ensure_ascii=True)) if text.isascii() else (
-        '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    )  # fmt: skip
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: f"\\u{{{ord(found[0]):x}}}", in_plist(text))
 
 
 def in_plist(text: str) -> str:

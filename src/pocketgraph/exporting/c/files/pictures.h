@@ -27,10 +27,15 @@ static inline float element(const @name@_tensor *about, const void *from, size_t
         case @NAME@_INT8: return scale * (float)(((const int8_t *)from)[at] - about->zero_point);
         case @NAME@_UINT8:
         case @NAME@_BOOL: return scale * (float)(((const uint8_t *)from)[at] - about->zero_point);
+        case @NAME@_INT16: return (float)((const int16_t *)from)[at];
+        case @NAME@_UINT16: return (float)((const uint16_t *)from)[at];
         case @NAME@_INT32: return (float)((const int32_t *)from)[at];
+        case @NAME@_UINT32: return (float)((const uint32_t *)from)[at];
         case @NAME@_INT64: return (float)((const int64_t *)from)[at];
-        default: return 0;
+        case @NAME@_UINT64: return (float)((const uint64_t *)from)[at];
+        case @NAME@_DOUBLE: return (float)((const double *)from)[at];
     }
+    return 0;
 }
 
 /* The largest element behind `last` in order of size; the first one for `count`, and `count` when there are no more. */
