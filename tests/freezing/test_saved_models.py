@@ -345,3 +345,8 @@ def test_a_signature_that_trains_is_left_out_where_several_others_are_left(tmp_p
         "the signatures 'discriminate', 'generate' are taken, as the others train, save or restore: train "
         "(signature=NAME takes one)"
     )
+
+
+def test_the_file_of_a_saved_model_stands_for_its_directory() -> None:
+    for name in ("tables", "choices"):
+        assert freeze(MODELS / name / "saved_model.pb") == freeze(MODELS / name)
