@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.freezing.dead_updates import without_dead_updates
+from pocketgraph.freezing import freeze
+from pocketgraph.freezing.dead_updates import with_assigned_values, without_dead_updates
+from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_text
@@ -118,3 +120,43 @@ def test_what_needs_an_assignment_to_a_constant_is_refused(engine: str | None, a
         ),
     ):
         session.run(asked, {} if asked == "group" else {"x": np.float32(1)})
+
+
+WINDOW = """
+    x = Placeholder(dtype=float, shape=[1])
+    window = VarHandleOp(dtype=float, shape=[2])
+    earlier = ReadVariableOp(window, dtype=float)
+    first = Const(int32 [1])
+    one = Const(int32 [1])
+    kept = Slice(earlier, first, one, T=float, Index=int32)
+    zero = Const(int32 0)
+    frames = ConcatV2(kept, x, zero, N=2, T=float, Tidx=int32)
+    write = AssignVariableOp(window, frames, dtype=float)
+    now = ReadVariableOp(window, ^write, dtype=float)
+    y = Square(now, T=float)
+"""
+
+
+def test_what_is_read_after_an_assignment_of_the_run_is_what_was_assigned() -> None:
+    graph = with_assigned_values(parse(WINDOW), ["y"])
+    assert (graph["now"].op, graph["now"].inputs) == ("Identity", ("frames", "^write"))
+    frozen = freeze(parse(WINDOW), "y", {"window": Tensor.from_numpy(np.float32([5, 2]))}, control_flow="lower")
+    with Session(frozen) as session:
+        assert session.run(["y"], {"x": np.float32([3])})[0].tolist() == [4, 9]  # TensorFlow's first answer
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "other = AssignVariableOp(window, x, dtype=float)",  # in no order with the read
+        "other = AssignAddVariableOp(window, frames, ^write, dtype=float)",  # before the read, and no assignment
+        "other = StatefulPartitionedCall(window, ^write, Tin=[resource], Tout=[], f=func(change))",
+    ],
+)
+def test_what_is_read_after_other_changes_stays(other: str) -> None:
+    waits = "^write, ^other" if "^write" in other else "^write"
+    text = WINDOW.replace(
+        "    now = ReadVariableOp(window, ^write", f"    {other}\n    now = ReadVariableOp(window, {waits}"
+    )
+    graph = parse(text)
+    assert with_assigned_values(graph, ["y"]) is graph

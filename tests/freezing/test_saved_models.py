@@ -16,7 +16,7 @@ from pocketgraph.freezing.ready_models import ready
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from support import assert_close, model_dir, model_info, needs_shared, shared
 
@@ -345,3 +345,9 @@ def test_a_signature_that_trains_is_left_out_where_several_others_are_left(tmp_p
         "the signatures 'discriminate', 'generate' are taken, as the others train, save or restore: train "
         "(signature=NAME takes one)"
     )
+
+
+def test_the_file_of_a_saved_model_stands_for_its_directory() -> None:
+    for name in ("tables", "choices"):
+        one, other = freeze(MODELS / name / "saved_model.pb"), freeze(MODELS / name)
+        assert print_graph(one) == print_graph(other)

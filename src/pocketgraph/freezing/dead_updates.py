@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, Node
+from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
 
@@ -84,6 +85,64 @@ def without_waits_for(graph: Graph, updates: Mapping[str, str], outputs: Iterabl
     needed |= reachable(graph, sorted(readers & needed), missing_ok=True)
     waits = {f"^{name}" for name in updates if name not in needed}
     return graph.map_nodes(lambda node: _without(node, waits) if not waits.isdisjoint(node.inputs) else node)
+
+
+def with_assigned_values(graph: Graph, outputs: Collection[str]) -> Graph:
+    """The graph in which what reads a variable after an assignment of the same run takes what was assigned.
+
+    ::
+
+        write = AssignVariableOp(window, frames)
+        now = ReadVariableOp(window, ^write)       ->   now = Identity(frames, ^write)
+
+    A frozen graph has the stored value for all reads. One stays whose variable some other node may change before it, or
+    that no output is computed with.
+    """
+    updates_before: dict[str, list[Node]] = {}
+    for variable in {node_name(node.data_inputs[0]) for node in graph if _is_plain(node)}:
+        users = graph.consumers.get(variable, ())
+        updates = [user for user in users if is_update(user)]
+        reads = [user.name for user in users if user.op == "ReadVariableOp"]
+        if len(updates) + len(reads) == len(users):  # and no call is given it, which might assign
+            updates_before |= dict.fromkeys(reads, updates)
+    assigned: dict[str, Node] = {}
+    waiting = [node_name(name) for name in outputs] if updates_before else []
+    seen = set(waiting)
+    while waiting:
+        node = graph[waiting.pop()]
+        write = _assigned(graph, node, updates_before.get(node.name, ()))
+        if write is not None:
+            assigned[node.name] = write
+        names = {node_name(ref) for ref in (node.data_inputs if write is None else write.data_inputs[1:])} - seen
+        seen |= names
+        waiting += sorted(names)
+
+    def read(node: Node) -> Node:
+        write = assigned.get(node.name)
+        if write is None:
+            return node
+        waits = [ref for ref in node.inputs if ref.startswith("^")]
+        return node.replace(op="Identity", inputs=[write.data_inputs[1], *waits], attrs={"T": node.dtype("dtype")})
+
+    return graph.map_nodes(read) if assigned else graph
+
+
+def _assigned(graph: Graph, read: Node, updates: Collection[Node]) -> Node | None:
+    """The assignment that a read comes after, where there is one that surely is made, and the others come before."""
+    before = reachable(graph, [read.name]) if updates else ()
+    made = [update for update in updates if update.name in before]
+    if not made or any(read.name not in reachable(graph, [update.name]) for update in updates if update not in made):
+        return None  # in no order
+    for update in made:
+        earlier = reachable(graph, [update.name])
+        if all(other.name in earlier for other in made):
+            is_sure = not any(graph[name].op in ops_with("control_flow") for name in earlier)
+            return update if _is_plain(update) and is_sure else None
+    return None
+
+
+def _is_plain(node: Node) -> bool:
+    return node.op == "AssignVariableOp" and len(node.data_inputs) == 2
 
 
 def _without(node: Node, waits: Collection[str]) -> Node:

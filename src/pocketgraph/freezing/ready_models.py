@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option, path_of
+from pocketgraph.errors import FormatError, FreezeError, option
 from pocketgraph.formats import Kind, load
 from pocketgraph.formats.detect import of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
@@ -98,7 +98,7 @@ def read_directory(
 
     This is for looking at graphs and rewriting them. A SavedModel that cannot be frozen is taken as it is stored.
     """
-    name = path_of(path)
+    name = training_dir.model_path(path)
     if is_training(name):
         return read_model(name, outputs, notify=notify)
     if not os.path.isdir(name):
@@ -125,7 +125,7 @@ def for_session(
     notify: Tell | None = None,
 ) -> Graph | str:
     """What a Session takes: the path itself where it reads that as it is; arguments as for ``read_model``."""
-    name = path_of(path)
+    name = training_dir.model_path(path)
     if signature is None and not _is_trained(name):
         return name
     return read_model(name, outputs, signature=signature, notify=notify)
@@ -140,7 +140,7 @@ def ready(
     allow_training_batch_norm: bool = False,
 ) -> ReadyModel:
     """``read_model`` with what there is to tell about it; batch norms as ``freeze`` allows them."""
-    name = path_of(path)
+    name = training_dir.model_path(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
         return ReadyModel(with_waiting_lookups(load(name, signature=signature), os.path.dirname(os.path.abspath(name))))

@@ -13,7 +13,7 @@ from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
 from pocketgraph.freezing.checkpoint_values import MOVING_AVERAGE, averaged, restores_averages, values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
-from pocketgraph.freezing.dead_updates import without_dead_updates
+from pocketgraph.freezing.dead_updates import with_assigned_values, without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
@@ -320,6 +320,8 @@ def _repaired(
         lines += repairs_made
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")
+    if control_flow is not None:
+        part = extract_sub_graph(with_assigned_values(part, names), names)
     state = run_state(part, names)
     for name in wanted:
         if name != "flags":  # batch norms once more: those of functions are seen now

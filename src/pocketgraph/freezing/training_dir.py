@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.content import Kind
-from pocketgraph.formats.detect import inside, of_directory
+from pocketgraph.formats.detect import identify, inside, of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
@@ -41,10 +41,10 @@ class TrainedModel(NamedTuple):
 def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None) -> TrainedModel:
     """The graph and checkpoint meant by a path.
 
-    A directory is a SavedModel, or a training directory, which a checkpoint in it stands for too: the graph is then
-    ``graph.pb`` or ``graph.pbtxt``, else the checkpoint's own ``.meta``, else the newest ``.meta``, else the only
-    ``.pb`` or ``.pbtxt`` there. A graph file's checkpoint is the one of its own name (for a ``.meta``), else the latest
-    in its directory.
+    A directory is a SavedModel, for which its file stands too, or a training directory, which a checkpoint in it stands
+    for too: the graph is then ``graph.pb`` or ``graph.pbtxt``, else the checkpoint's own ``.meta``, else the newest
+    ``.meta``, else the only ``.pb`` or ``.pbtxt`` there. A graph file's checkpoint is the one of its own name (for a
+    ``.meta``), else the latest in its directory.
 
     Args:
         path: a directory, a graph file, or a checkpoint in a training directory.
@@ -54,15 +54,14 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
         FormatError: there is no such path, or no checkpoint where one was named.
         FreezeError: a directory holds no graph, or several.
     """
-    text = path_of(path)
+    text = model_path(path)
     prefix = None if checkpoint is None else find_prefix(checkpoint)
     if names_checkpoint(text):
         prefix = prefix or find_prefix(text)
         graph = _graph_in(os.path.dirname(prefix) or ".", prefix)
         return TrainedModel(graph, prefix, graph.endswith(".meta"))
     if not os.path.isdir(text):
-        has_saver = text.endswith(".meta") or os.path.basename(text).startswith("saved_model.")
-        return TrainedModel(text, prefix or _beside(text), has_saver)
+        return TrainedModel(text, prefix or _beside(text), text.endswith(".meta"))
     if saved_model_file(text) is not None:
         variables = os.path.join(text, "variables", "variables")
         return TrainedModel(text, prefix or (variables if os.path.isfile(variables + ".index") else None), True)
@@ -71,6 +70,14 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
     prefix = prefix or find_prefix(text)
     graph = _graph_in(text, prefix)
     return TrainedModel(graph, prefix, graph.endswith(".meta"))
+
+
+def model_path(path: str | os.PathLike[str]) -> str:
+    """The path; for a SavedModel's own file its directory, which has the values and assets."""
+    text = path_of(path)
+    folder = os.path.dirname(text) or "."
+    is_file = os.path.isfile(text) and saved_model_file(folder) == os.path.join(folder, os.path.basename(text))
+    return folder if is_file and identify(text).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else text
 
 
 def names_checkpoint(path: str) -> bool:
@@ -83,8 +90,6 @@ def names_checkpoint(path: str) -> bool:
 def _beside(file: str) -> str | None:
     own = file[: -len(".meta")] if file.endswith(".meta") else file
     folder = os.path.dirname(file) or "."
-    if os.path.basename(file).startswith("saved_model."):
-        folder = os.path.join(folder, "variables")
     for candidate in (own, folder):
         if candidate == own and not is_checkpoint(own):
             continue
