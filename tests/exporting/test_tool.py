@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import stat
 from typing import Any
 
 import numpy as np
@@ -439,3 +440,16 @@ def test_where_nothing_made_up_fits_samples_are_asked_for(tmp_path: pathlib.Path
     """)
     with pytest.raises(RunError, match="the inputs were made up; give some that fit with samples"):
         pocketgraph.export(graph, str(tmp_path / "inverse.onnx"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_a_pipe_takes_the_file_and_stays(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
+    pocketgraph.export(graph, tmp_path / "model.tflite")
+    os.mkfifo(tmp_path / "pipe.tflite")
+    end = os.open(tmp_path / "pipe.tflite", os.O_RDONLY | os.O_NONBLOCK)
+    pocketgraph.export(graph, tmp_path / "pipe.tflite")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe.tflite").st_mode), "nothing took its place"
+    assert os.read(end, 1 << 16) == (tmp_path / "model.tflite").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.tflite", "pipe.tflite"]
+    os.close(end)
