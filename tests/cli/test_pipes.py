@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shlex
 import subprocess
@@ -107,3 +108,15 @@ def test_an_empty_name_of_a_folder_is_said(model: pathlib.Path) -> None:
     done = run("import_pb_to_tensorboard", f"--model_dir={model}", "--log_dir=")
     assert done.returncode == 1
     assert b"the name given is empty" in done.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="this system has no names for open files")
+@pytest.mark.parametrize("command", ["convert {} /dev/fd/{} --to=text", "export {} -o /dev/fd/{} --target=tflite"])
+def test_a_shell_takes_what_is_written(command: str, model: pathlib.Path) -> None:
+    took, given = os.pipe()
+    typed = command.format(model, given).split()
+    done = subprocess.run([*PROGRAM, *typed], pass_fds=[given], capture_output=True, check=False)
+    os.close(given)
+    assert done.returncode == 0, done.stderr
+    assert os.read(took, 1 << 16)[:8] in (b"node {\n ", b"\x1c\0\0\0TFL3")
+    os.close(took)

@@ -154,6 +154,19 @@ def test_a_journal_keeps_whole_shards(tmp_path: pathlib.Path, monkeypatch: pytes
     assert rows[2]["a"].shape == (2, 0)
 
 
+def test_two_calls_of_one_key_leave_the_rows_of_one(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POCKETGRAPH_CACHE", str(tmp_path))
+    calls = Journal("key"), Journal("key")
+    for call in calls:
+        assert list(call.rows()) == []
+    for first in (0, 2, 4):
+        for call in calls:
+            call.append([{"row": np.array(first)}, {"row": np.array(first + 1)}])
+    for call in calls:
+        call.close()
+    assert [int(row["row"]) for row in Journal("key").rows()] == list(range(6))
+
+
 def test_keys_tell_files_that_changed(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(b"1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import stat
 from typing import Any
 
 import numpy as np
@@ -502,3 +503,16 @@ def test_borders_that_a_side_is_too_short_to_mirror(mode: str, reach: int, tmp_p
         pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"x": (1, 8, 8, 1)})
     made = pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"x": (1, 12, 12, 1)})
     assert made.checks[0].passed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_a_pipe_takes_the_file_and_stays(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)")
+    pocketgraph.export(graph, tmp_path / "model.tflite")
+    os.mkfifo(tmp_path / "pipe.tflite")
+    end = os.open(tmp_path / "pipe.tflite", os.O_RDONLY | os.O_NONBLOCK)
+    pocketgraph.export(graph, tmp_path / "pipe.tflite")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe.tflite").st_mode), "nothing took its place"
+    assert os.read(end, 1 << 16) == (tmp_path / "model.tflite").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.tflite", "pipe.tflite"]
+    os.close(end)

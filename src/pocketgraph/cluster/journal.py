@@ -22,6 +22,8 @@ HEAD = struct.Struct("<QI")
 class Journal:
     """A file of shards, each a length, a checksum and an ``.npz``. What a killed writer left unfinished is cut off.
 
+    Each shard says which row it begins with: of several calls of one key at a time, those rows count that follow on.
+
     Args:
         key: of the call; "" keeps nothing, as does a cache that cannot be written.
     """
@@ -30,6 +32,7 @@ class Journal:
         folder = directory() if key else None
         self._path = os.path.join(folder, "cluster", f"{key}.journal") if folder else ""
         self._file: IO[bytes] | None = None
+        self._count = 0  # rows so far
 
     def rows(self) -> Iterator[Mapping[str, Array]]:
         """The rows of the shards that are whole; new ones are appended behind them."""
@@ -41,7 +44,10 @@ class Journal:
         end = 0
         while (shard := self._next()) is not None:
             end = self._file.tell()
-            yield from shard
+            first, found = shard
+            if first == self._count:
+                self._count += len(found)
+                yield from found
         self._file.truncate(end)
 
     def append(self, rows: Sequence[Mapping[str, Array]]) -> None:
@@ -50,7 +56,8 @@ class Journal:
             return
         content = io.BytesIO()
         arrays = {f"{number}/{name}": array for number, row in enumerate(rows) for name, array in row.items()}
-        np.savez(content, count=np.array(len(rows)), **arrays)  # type: ignore[arg-type]
+        np.savez(content, first=np.array(self._count), count=np.array(len(rows)), **arrays)  # type: ignore[arg-type]
+        self._count += len(rows)
         data = content.getvalue()
         self._file.write(HEAD.pack(len(data), zlib.crc32(data)) + data)
         self._file.flush()
@@ -68,8 +75,8 @@ class Journal:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
 
-    def _next(self) -> list[dict[str, Array]] | None:
-        """The next shard; None where there is no whole one."""
+    def _next(self) -> tuple[int, list[dict[str, Array]]] | None:
+        """The number of the next shard's first row, and its rows; None where there is no whole one."""
         assert self._file is not None
         head = self._file.read(HEAD.size)
         if len(head) < HEAD.size:
@@ -81,11 +88,11 @@ class Journal:
             return None
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                found: list[dict[str, Array]] = [{} for _ in range(int(arrays["count"]))]
+                first, found = int(arrays["first"]), [dict[str, Array]() for _ in range(int(arrays["count"]))]
                 for name in arrays.files:
                     number, _, rest = name.partition("/")
                     if rest:
                         found[int(number)][rest] = arrays[name]
         except Exception:  # whatever is wrong with the file, the work goes on before it
             return None
-        return found
+        return first, found

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 
 from pocketgraph.errors import PocketgraphError, UsageError, new_folder, option
-from pocketgraph.formats.files import check_place, reason
+from pocketgraph.formats.files import check_place, reason, resolved, takes_bytes
 from pocketgraph.part_files import part_name, remove_abandoned
 
 
@@ -37,16 +38,20 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
 def workshop(path: str) -> Iterator[str]:
     """A folder beside ``path`` to make things in, with the path in it where the exporter writes; gone at the end.
 
-    What killed exporters to the same path left behind goes as well.
+    Beside a device or a pipe nothing is made: the folder is among temporary files. What killed exporters to the same
+    path left behind goes as well.
 
     Raises:
         PocketgraphError: it cannot be made, or the disk is full.
     """
-    target = os.path.realpath(path)
+    target = resolved(path)
     try:
-        remove_abandoned(target)
-        folder = part_name(target)
-        os.mkdir(folder, 0o700)
+        if takes_bytes(target):
+            folder = tempfile.mkdtemp(prefix="pocketgraph.")
+        else:
+            remove_abandoned(target)
+            folder = part_name(target)
+            os.mkdir(folder, 0o700)
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from None
     try:
@@ -75,14 +80,19 @@ def put_in_place(made: str, path: str) -> list[str]:
     Returns:
         The files, the main one first; beside a symbolic link's target lies what goes with it.
     """
-    target = os.path.realpath(path)
+    target = resolved(path)
     folder, main = os.path.split(made)
     beside = sorted(name for name in os.listdir(folder) if name != main)
     written, left = [path], _weights_beside(target)
     for name in beside if os.path.isdir(made) else (*beside, main):
         with open(os.path.join(folder, name), "rb") as file:
             os.fsync(file.fileno())
-        os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
+        place = os.path.join(os.path.dirname(target), name)
+        if takes_bytes(place):
+            with open(os.path.join(folder, name), "rb") as file, open(place, "wb") as taker:
+                shutil.copyfileobj(file, taker)
+        else:
+            os.replace(os.path.join(folder, name), place)
     if left and os.path.basename(left) not in beside:
         os.remove(left)
     if os.path.isdir(made):

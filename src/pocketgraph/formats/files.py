@@ -133,7 +133,7 @@ def write_atomically(path: PathLike, content: Content) -> None:
     """
     name, target = os.fspath(path), check_place(path)
     try:
-        if os.path.exists(target) and not os.path.isfile(target):
+        if takes_bytes(target):
             with open(target, "wb") as file:
                 write_into(file, content)
             return
@@ -152,13 +152,13 @@ def check_place(path: PathLike) -> str:
     """Refuses a path that no file can be written to; long work does so before it begins.
 
     Returns:
-        The path with symbolic links followed.
+        The path, ``resolved``.
 
     Raises:
         PocketgraphError: it is a directory, or in one that does not exist or cannot be written to.
     """
     name = os.fspath(path)
-    target = os.path.realpath(name)
+    target = resolved(name)
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         raise PocketgraphError("this is a directory, not a place for a file", where=name)
@@ -167,6 +167,16 @@ def check_place(path: PathLike) -> str:
     if not os.access(folder, os.W_OK) and (os.path.isfile(target) or not os.path.exists(target)):
         raise PocketgraphError(f"the file cannot be written: nothing can be written to {folder}", where=name)
     return target
+
+
+def takes_bytes(path: str) -> bool:
+    """Whether this is a device or a pipe, which are written to; no file may take their place."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def resolved(path: str) -> str:
+    """The path with symbolic links followed; not those of a device or a pipe, which may lead to no other name."""
+    return path if takes_bytes(path) else os.path.realpath(path)
 
 
 def check_folder(path: PathLike) -> None:

@@ -40,7 +40,7 @@ def with_shape_arithmetic(graph: Graph, nodes: Sequence[Node], fed: Collection[s
     if any(name.startswith(PREFIX) for name in graph.nodes):
         return graph
     shapes = [node for node in nodes if node.op == "Shape" and canonical(node.inputs[0]) not in fed]
-    arithmetic = _Arithmetic(graph, nodes, fed, fixed)
+    arithmetic = _ShapeVectors(graph, nodes, fed, fixed)
     found: set[str] = set()
     for node in shapes:
         vector = arithmetic.vector(canonical(node.inputs[0]))
@@ -54,7 +54,7 @@ def with_shape_arithmetic(graph: Graph, nodes: Sequence[Node], fed: Collection[s
     return graph.replace([*arithmetic.made, *kept])
 
 
-class _Arithmetic:
+class _ShapeVectors:
     """
     Attributes:
         made: the nodes that compute shapes.
