@@ -74,7 +74,8 @@ def test_only_commands_that_open_models_take_a_key() -> None:
     keyed = {typed for typed, command in parts() if any("--key_file" in one.opts for one in command.params)}
     without = {typed for typed, _ in parts()} - keyed
     assert without == {
-        "transforms", "dataset apply", "dataset export", "completion install", "completion show", "help"
+        "transforms", "dataset apply", "dataset export", "completion install", "completion uninstall",
+        "completion show", "help",
     }  # fmt: skip
 
 
