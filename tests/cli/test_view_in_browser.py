@@ -127,6 +127,34 @@ def test_the_page_answers_hands_and_keys(model: pathlib.Path, opened: Any) -> No
     assert page.evaluate("pocketgraph.asSvg().match(/stroke-dasharray/g).length") >= 1
 
 
+def test_arrow_keys_lead_into_open_boxes_and_out_of_closed_ones(tmp_path: pathlib.Path, opened: Any) -> None:
+    text = "x = Placeholder(dtype=float, shape=[2])\n"
+    for name, source in (
+        ("a/b/one", "x"),
+        ("a/b/two", "a/b/one"),
+        ("a/c/one", "a/b/two"),
+        ("a/c/two", "a/c/one"),
+        ("y", "a/c/two"),
+    ):
+        text += f"{name} = Neg({source}, T=float)\n"
+    save(parse(text), tmp_path / "model.pb")
+    call("view", tmp_path / "model.pb", "-o", tmp_path / "page.html")
+    page = opened(tmp_path / "page.html")
+    page.evaluate("() => { for (const scope of [...pocketgraph.state.opened]) if (scope) pocketgraph.toggle(scope); }")
+    page.focus("canvas")
+
+    def walked(*keys: str) -> list[str]:
+        said = []
+        for key in keys:
+            page.keyboard.press(key)
+            said.append(page.inner_text("#panel h2"))
+        return said
+
+    down, up = ["ArrowDown"] * 4, ["ArrowUp"] * 4
+    assert walked(*down[:2], "Enter", *down) == ["x", "a", "a", "a/b", "a/c", "y", "y"]
+    assert walked(*up[:3], "Enter", *up[:3]) == ["a", "a/c", "a/b", "a/b", "a/b/two", "a/b/one", "x"]
+
+
 def test_a_press_in_the_panel_is_for_the_picture_that_it_tells_of(tmp_path: pathlib.Path, opened: Any) -> None:
     before = "x = Placeholder(dtype=float, shape=[2])\nb = Neg(x, T=float)\nc = Relu(b, T=float)"
     after = f"z = Placeholder(dtype=float, shape=[2])\na/y = Abs(z, T=float)\na/s = Sign(a/y, T=float)\n{before}"

@@ -11,7 +11,7 @@ import pytest
 
 import pocketgraph
 from graph_files import graph_file
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
@@ -322,6 +322,13 @@ def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> Non
     assert [node.op for node in loaded if node.op.startswith("tfl.")] == [
         "tfl.custom.Digamma", "tfl.custom.Digamma", "tfl.custom.MatrixInverse", "tfl.relu"
     ]  # fmt: skip
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 2, 2), np.float32))
+    for runs in (
+        lambda: pocketgraph.Session(tmp_path / "net.tflite").run("z", {"x": np.ones((2, 2), np.float32)}),
+        lambda: pocketgraph.evaluate(tmp_path / "net.tflite", tmp_path / "x.npz"),
+    ):
+        with pytest.raises(PocketgraphError, match="LiteRT has no operator 'Digamma', which the file asks for by name"):
+            runs()
 
 
 def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathlib.Path) -> None:

@@ -111,7 +111,7 @@ def test_a_cut_to_whole_numbers_is_named_where_results_differ(
     """
     with pytest.raises(DifferenceError, match=r"'bytes' cuts floats .* export what is behind it \(inputs=bytes\)"):
         exported(monkeypatch, tmp_path / "net.spy", write, graph=parse(text))
-    fed = parse(text.replace("Cast(scaled", "Cast(x"))  # what is fed is the same for both
+    fed = parse(text.replace("Cast(scaled", "Cast(x")).replace(outputs=["y"])  # what is fed is the same for both
     with pytest.raises(DifferenceError, match=r"nothing was written$"):
         exported(monkeypatch, tmp_path / "net.spy", write, graph=fed)
 
@@ -133,6 +133,32 @@ def test_results_of_sixteen_bits_may_be_rounded_elsewhere(
         assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
     else:
         with pytest.raises(DifferenceError, match=r"past the tolerance of 0.004" if dtype == "half" else "of 0.0001"):
+            exported(monkeypatch, tmp_path / "net.spy", write, **how)
+
+
+@pytest.mark.parametrize(("off", "passes"), [(3e-4, True), (2e-3, False)])
+def test_what_the_last_bits_of_weights_move_is_no_mistake(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, off: float, passes: bool
+) -> None:
+    """Of numbers near 8192 a last bit is 0.001, so that their difference, near 2, is known to some 0.0005."""
+
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": 2 * feeds["x"] + np.float32(2 * off)})
+
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 3])
+        w = Const(float [8192.0, 8200.0, 8210.0])
+        less = Const(float [8190.0, 8198.0, 8208.0])
+        product = Mul(x, w, T=float)
+        y = Sub(product, less, T=float)
+    """)
+    how: dict[str, Any] = {"graph": graph, "samples": {"x": np.ones((1, 3), np.float32)}}
+    if passes:
+        (check,) = exported(monkeypatch, tmp_path / "net.spy", write, **how).checks
+        assert 1e-4 < check.limits["y"] <= 1e-3
+    else:
+        with pytest.raises(DifferenceError, match=r"past the tolerance of"):
             exported(monkeypatch, tmp_path / "net.spy", write, **how)
 
 

@@ -258,6 +258,9 @@ def test_files_of_keras_say_how_a_saved_model_is_made_of_them(tmp_path: pathlib.
     assert found.kind is Kind.HDF5_WEIGHTS
     assert f"model.load_weights('{best}'); model.export('saved_model')" in found.next
     assert identify(tmp_path / "whole.h5").kind is Kind.HDF5
+    for attributes, kind in ((b"layer_names", Kind.HDF5_WEIGHTS), (b"model_config layer_names", Kind.HDF5)):
+        (tmp_path / "old.hdf5").write_bytes(hdf5 + attributes)
+        assert identify(tmp_path / "old.hdf5").kind is kind
     for path in (tmp_path / "whole.h5", last):  # Keras 3 does not load what Keras 2 wrote, in most cases
         assert f"load_model('{path}').export('saved_model')" in identify(path).next
         assert "pip install tf_keras" in identify(path).next

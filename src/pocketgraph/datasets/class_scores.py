@@ -18,6 +18,7 @@ _BEST = "ArgMax"
 SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
 _NAMES_OF_SCORES = re.compile(r"logit|class|prob|score|softmax|label|categor", re.IGNORECASE)
+_NAMES_OF_BOXES = re.compile(r"(?<![a-z])b?box(es)?(?![a-z])|bounding_?box", re.IGNORECASE)
 _LAYERS = ops_with("layer", "bias", "sum") | {"tfl.fully_connected", "tfl.add"}
 _SIGNED = frozenset({"Tanh", "Softsign", "tfl.tanh"})
 """Not a trait: what gives scores from -1 to 1 of two classes."""
@@ -90,8 +91,23 @@ def says_scores(graph: Graph, output: str) -> bool:
     (True, False)
     """
     node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
+    if says_boxes(graph, output):
+        return False
     ops = {*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
+
+
+def says_boxes(graph: Graph, output: str) -> bool:
+    """Whether an output's name says that its numbers are where boxes are; a sigmoid gives these as shares of a side.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse("x = Placeholder(dtype=float)\\nbbox = Sigmoid(x, T=float)\\nbox_scores = Sigmoid(x, T=float)")
+    >>> says_boxes(graph, "bbox:0"), says_boxes(graph, "box_scores"), says_scores(graph, "bbox")
+    (True, False, False)
+    """
+    node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
+    is_shares = node is not None and node.op in ("Softmax", "tfl.softmax")
+    return not is_shares and bool(_NAMES_OF_BOXES.search(output)) and not _NAMES_OF_SCORES.search(output)
 
 
 def may_give_logits(graph: Graph, output: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.datasets.class_scores import VIEWS_OF_FILES, apart
+from pocketgraph.datasets.class_scores import VIEWS_OF_FILES, apart, says_boxes
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.graph.op_traits import SAME_VALUES
@@ -17,14 +17,17 @@ def scores_of(model: ExportModel) -> Port:
     first one.
 
     Raises:
-        UsageError: it is no such output: ``[1, N]`` or ``[1, 1, 1, N]`` with N of 2 or more, of floats or bytes.
+        UsageError: it is no such output: ``[1, N]`` or ``[1, 1, 1, N]`` with N of 2 or more, of floats or bytes, whose
+            name says nothing of boxes.
     """
     ports = model.main.outputs
     shares = [port for port in ports if _is_row(port) and _are_shares(model, port)] if len(ports) > 1 else []
     port = shares[0] if len(shares) == 1 else ports[0]
-    if not _is_row(port):
+    is_box = says_boxes(model.graph, port.tensor)
+    if is_box or not _is_row(port):
         sizes = port.sizes
         text = "of unknown shape" if sizes is None else f"{port.dtype.name}{list(sizes)}"
+        text += ", by its name of boxes" if is_box else ""
         raise UsageError(
             f"labels are for scores of classes, [1, N]; the output '{port.name}' is {text}",
             hint=f"name the scores with {option('outputs')}, or leave {option('labels')} out",

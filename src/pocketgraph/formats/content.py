@@ -80,7 +80,7 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
         return Kind.EMPTY
     head = buffer[:4096]
     found = of_tail(buffer) or of_magic(head)
-    if found is Kind.HDF5 and path.endswith(KERAS_WEIGHTS):
+    if found is Kind.HDF5 and (path.endswith(KERAS_WEIGHTS) or (b"layer_names" in head and OF_MODEL not in head)):
         return Kind.HDF5_WEIGHTS
     if found:
         return found
@@ -91,6 +91,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
 
 KERAS_WEIGHTS = ".weights.h5"
 """How the files of ``save_weights`` must end in Keras 3."""
+OF_MODEL = b"model_config"
+"""The attribute that a whole model has, and a file of weights, which begins with the names of its layers, has not."""
 SEAL = b"PGSEAL\x01\n"  # see sealed.py
 MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89HDF\r\n\x1a\n", Kind.HDF5), (b"\x89PNG\r\n\x1a\n", Kind.IMAGE), (b"\xff\xd8\xff", Kind.IMAGE),

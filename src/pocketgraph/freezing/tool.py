@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,10 +138,11 @@ def freeze_with_report(
         *([forgotten(state)] if state else []),
         *plain,
     ]
-    if unread := _unread_inputs(frozen, graph, {*(bind or {})}, lines):
+    if unread := _unread_inputs(frozen, graph, set(bind or ()), lines):
         are, them = ("is no input", "it") if len(unread) == 1 else ("are no inputs", "them")
-        named = listed(unread, quoted=True)
-        warnings.insert(0, f"the signature's {named} {are} of what is made: no output needs {them}")
+        warnings.insert(
+            0, f"the signature's {listed(unread, quoted=True)} {are} of what is made: no output needs {them}"
+        )
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
@@ -376,7 +377,7 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
 
 
-def _unread_inputs(frozen: Graph, graph: Graph, bound_names: Set[str], lines: Iterable[str]) -> list[str]:
+def _unread_inputs(frozen: Graph, graph: Graph, bound_names: set[str], lines: Iterable[str]) -> list[str]:
     """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for those that were bound or
     repaired."""
     told = " ".join(lines)

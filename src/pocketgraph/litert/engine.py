@@ -271,7 +271,7 @@ def resizable(
     )
     about["opened"] = opened
     about["lacks_tiles"] = bool(_to_tile(open_program.program))
-    if open_program.is_limited and not operands:
+    if open_program.is_limited and kept_as is not None:
         about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
     resized = open_program.resized
     entry = (

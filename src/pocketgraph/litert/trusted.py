@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.missing_operators import REGISTERED, missing_operator
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.tensor_detail import TensorDetail
@@ -37,6 +38,8 @@ class TrustedInterpreter:
                 self._interpreter: Any = kept_over_fork(Interpreter(model_content=content, num_threads=threads))
                 self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
+            if missing := missing_operator(str(error)):
+                raise FormatError(missing, where=name, hint=REGISTERED) from error
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=name) from error
         self._sides = self._interpreter.get_input_details(), self._interpreter.get_output_details()
         self.inputs, self.outputs = ([TensorDetail.of_interpreter(entry) for entry in side] for side in self._sides)

@@ -79,6 +79,10 @@ def test_a_share_that_is_known_leaves_the_other_shapes_to_be_found() -> None:
 def test_sizes_that_fit_stay_what_they_were() -> None:
     text = 'x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Conv2D(x, w, strides=[1,1,1,1], padding="SAME", T=float)'
     assert synthetic_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}
+    planes = parse("x = Placeholder(dtype=float, shape=[?,3,?,?])\ny = Relu(x, T=float)")
+    assert synthetic_shapes(planes, ["y"]) == {"x": (1, 3, 224, 224)}
+    mask = parse("x = Placeholder(dtype=float, shape=[?,1,?,?])\ny = Relu(x, T=float)")
+    assert synthetic_shapes(mask, ["y"]) == {"x": (1, 1, 1, 1)}
     plain = parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)")
     assert synthetic_shapes(plain, ["y"]) == {"x": (1, 1)}
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pocketgraph.apps.shipping.held_back import is_retrained
 from pocketgraph.datasets.class_labels import tells_two
-from pocketgraph.datasets.class_scores import says_scores
+from pocketgraph.datasets.class_scores import says_boxes, says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
-from pocketgraph.errors import option
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.labels import check_count
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.tensor import Array
@@ -164,6 +164,19 @@ def check_labels(names: Sequence[str], model: RunnableModel, data: Dataset, outp
         return
     data.truth(names, scores.shape[-1])
     check_count(names, scores.shape[-1], output)
+
+
+def refuse_labels_of_boxes(graph: Graph, outputs: Sequence[str], labels: object) -> None:
+    """Refuses labels where all outputs are boxes by their names.
+
+    Raises:
+        UsageError: they are, and labels are given.
+    """
+    if labels is not None and all(says_boxes(graph, name) for name in outputs):
+        raise UsageError(
+            f"labels are for scores of classes; '{outputs[0]}' gives boxes by its name",
+            hint=f"name the scores with {option('outputs')}, or leave {option('labels')} out",
+        )
 
 
 def takes_labels(graph: Graph, output: str) -> bool:

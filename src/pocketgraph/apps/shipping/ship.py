@@ -24,6 +24,7 @@ from pocketgraph.apps.shipping.answer_judging import (
     check_labels,
     kept_answers,
     likely_numbers,
+    refuse_labels_of_boxes,
     takes_labels,
     unseen,
 )
@@ -175,6 +176,7 @@ def ship(
     if labels is not None and work.outputs != wanted:
         work.labels = None
         notify_once(f"labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
+    refuse_labels_of_boxes(graph, work.outputs, work.labels)
     work.target, work.freezing = target, {"repair": True, **allowed}
     if found.freezing is not None and found.freezing.forgets:
         work.forgets = forgotten(found.freezing.forgets)

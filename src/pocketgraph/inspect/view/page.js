@@ -64,9 +64,16 @@ function step(key) {
   const { scene, graph } = state, boxes = scene.boxes.filter((box) => box.kind <= SCOPE && !box.child);
   const here = state.selected && scene.boxes.find(isChosen);
   if (!here) { const first = [...boxes].sort((a, b) => a.y - b.y)[0]; if (first) select(first.kind, first.number, true); return; }
-  const linked = scene.links.filter((link) => (key === "ArrowUp" ? link.target : link.source) === here)
-    .map((link) => (key === "ArrowUp" ? link.source : link.target)).filter((box) => box.kind <= SCOPE);
-  let next = linked[0];
+  const isUp = key === "ArrowUp";
+  const linked = (from) => scene.links.filter((link) => (isUp ? link.target : link.source) === from)
+    .map((link) => (isUp ? link.source : link.target)).find((box) => box.kind <= SCOPE);
+  let next = here.child ? scene.boxes.filter((box) => box.kind <= SCOPE && box.home === here.number)
+    .reduce((a, b) => ((isUp ? b.y > a.y : b.y < a.y) ? b : a)) : linked(here);   // into an open box, else along an edge
+  for (let around = here; !next && here.kind === SCOPE && around.home;) {   // and out of the boxes around a closed one
+    const { home } = around;
+    around = scene.boxes.find((box) => box.child && box.number === home);
+    next = linked(around);
+  }
   if (key === "ArrowLeft" || key === "ArrowRight") {
     const sign = key === "ArrowLeft" ? -1 : 1;
     next = boxes.filter((box) => box.home === here.home && sign * (box.x - here.x) > 1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import host
+from pocketgraph.litert.missing_operators import REGISTERED, missing_operator
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
@@ -329,4 +330,6 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError) as error:
+        if missing := missing_operator(str(error)):
+            raise RunError(missing, hint=REGISTERED) from error
         raise RunError(f"LiteRT does not take the compiled part: {' '.join(str(error).split())}") from error

@@ -21,6 +21,7 @@ from weakref import finalize
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.missing_operators import REGISTERED, missing_operator
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.untrusted.messages import receive, send
 from pocketgraph.litert.untrusted.verifier import verify_file
@@ -107,6 +108,8 @@ class IsolatedInterpreter:
             self._end()
             raise
         if "error" in about:
+            if missing := missing_operator(about["error"]):
+                raise FormatError(missing, where=self._path, hint=REGISTERED)
             raise FormatError(f"LiteRT cannot run this file: {about['error']}", where=self._path)
         return about, results
 

@@ -196,7 +196,7 @@ def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
     values, _ = float_weights(operation)
     weight = max(float(np.abs(values).max(initial=0)) * given.shape[-1], 1.0)
     peak = max(float(np.abs(rows).max(initial=0)) for rows in (wanted, given))
-    return bool(peak * peak * weight * len(given) > np.finfo(np.float32).max)
+    return bool(peak * peak * weight * len(given) > float(np.finfo(np.float32).max))
 
 
 def apply(state: QuantizationState) -> bool:

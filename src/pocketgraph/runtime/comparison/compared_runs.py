@@ -86,8 +86,16 @@ class ComparedRuns:
                 pair.pop()
 
     def add_wider(self, feeds: dict[str, Any]) -> None:
-        """Runs both on feeds with the values of pictures, which may wake what noise leaves dead."""
-        self.add({name: _wider(value) for name, value in feeds.items()})
+        """Runs both on feeds with the values of pictures, which may wake what noise leaves dead.
+
+        A first model that takes no such values, as one of numbers of words, is left as it was judged.
+        """
+        before = len(self.fed)
+        try:
+            self.add({name: _wider(value) for name, value in feeds.items()})
+        except RunError:
+            if len(self.fed) > before:
+                raise
 
 
 def _times(value: Any, share: float) -> Any:

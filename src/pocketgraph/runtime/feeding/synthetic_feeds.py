@@ -22,6 +22,7 @@ from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_samp
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as, with_stated_batch
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
+from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
@@ -83,8 +84,8 @@ def needed_placeholders(graph: Graph, fetches: Sequence[str]) -> list[str]:
 def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
-    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
-    what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
+    Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last, or three
+    first): what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
@@ -95,17 +96,20 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     is_open: dict[str, tuple[Sequence[int | None] | None, DType]] = {}
     open_batches: list[str] = []
     fed = {node_name(name) for name in known}
+    switches = training_switches(graph)
     specs = [spec for spec in _specs(graph, fetches) if spec.label not in fed]
     for spec in specs:
         declared = graph[spec.endpoint.node].shape()
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
         is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[spec.endpoint.node]) is not None
+        is_switch = dims is None and spec.label in switches
         if dims is None and (is_flag or decoder_of(graph, spec.endpoint.node) is not None):
             dims = ()
         if dims is None and (parser := parser_of(graph, spec.endpoint.node)) is not None:
             dims = records_shape(parser)
         if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
+        dims = () if is_switch else dims
         if dims and dims[0] is None:
             open_batches.append(spec.label)
         if dims is None or None in dims[1:]:
@@ -121,7 +125,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             shapes[spec.label] = synthetic_sizes(dims, spec.dtype)
     types = {spec.label: spec.dtype or FLOAT for spec in specs}
     shapes = with_stated_batch(graph, open_batches, shapes, fetches, types)
-    if is_open and (not fed or fed <= training_switches(graph).keys()):
+    if is_open and (not fed or fed <= switches.keys()):
         types |= {name: graph[name].dtype("dtype") for name in fed}
         found = fitting_shapes(graph, is_open, {**shapes, **dict.fromkeys(fed, ())}, fetches, types)
         shapes = {name: shape for name, shape in found.items() if name not in fed}
@@ -135,10 +139,13 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
 
 def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
     """A shape with a number for each open size, as ``synthetic_shapes`` chooses them."""
-    is_picture = len(dims) == 4 and dims[1] is dims[2] is None and dims[3] in CHANNELS and dtype in (FLOAT, UINT8)
-    return tuple(
-        size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
-    )
+    sides: tuple[int, ...] = ()
+    if len(dims) == 4 and dtype in (FLOAT, UINT8):
+        if dims[1] is dims[2] is None and dims[3] in CHANNELS:
+            sides = 1, 2
+        elif dims[2] is dims[3] is None and dims[1] == 3:  # with one channel in front it may be attention's mask
+            sides = 2, 3
+    return tuple(size if size is not None else SIDE if axis in sides else 1 for axis, size in enumerate(dims))
 
 
 def synthetic_lengths(
@@ -168,9 +175,9 @@ def synthetic_feeds(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
-    Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False; strings
-    are a recording, a picture or a record of noise where they are decoded as one, words where they are looked up, else
-    empty. ``given`` are shapes by the placeholders' names.
+    Floats are uniform in [-1, 1), but numbers of rows where they choose rows of a table, 8-bit integers over their
+    range, other integers in [0, 10), booleans False; strings are a recording, a picture or a record of noise where they
+    are decoded as one, words where they are looked up, else empty. ``given`` are shapes by the placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -202,6 +209,9 @@ def synthetic_feeds(
             feeds[spec.label] = np.array(share, spec.dtype.numpy)
             continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
+        rows = rows_chosen_by(graph, name) if spec.dtype.is_floating else 0
+        if rows:
+            feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
     return feeds
 
 

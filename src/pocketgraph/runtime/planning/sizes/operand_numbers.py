@@ -20,6 +20,7 @@ from pocketgraph.kernels.shapes.infer import infer_again, postorder
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import Run, StepProgram
 from pocketgraph.runtime.planning.execution_plan import Request
+from pocketgraph.runtime.planning.rewriting.shape_arithmetic import with_shape_arithmetic
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ class OperandNumbers:
     ) -> None:
         self._types = types
         self._operands = operands
+        self._arithmetic: _Arithmetic | None = None
+        if not request.values:
+            whole = postorder(request.graph, operands)
+            graph = with_shape_arithmetic(request.graph, whole, list(types), fixed)
+            nodes = postorder(graph, operands)
+            self._arithmetic = _Arithmetic.of(graph, _following(types, nodes), types, operands)
+            if self._arithmetic is not None:
+                return
         graph = _of_sizes(request.graph, postorder(request.graph, operands), {*types, *request.values}, fixed)
         nodes = postorder(graph, operands)
         if len(nodes) <= MOST_PROBED:
@@ -58,7 +67,8 @@ class OperandNumbers:
             graph = with_sizes_of_feeds(graph, fed, request.values, nodes).graph
             nodes = postorder(graph, operands)
         self._nodes = _following(types, nodes)
-        self._arithmetic = _Arithmetic.of(graph, self._nodes, types, operands) if not request.values else None
+        if not request.values:
+            self._arithmetic = _Arithmetic.of(graph, self._nodes, types, operands)
         following = {node.name for node in self._nodes}
         others = [node for node in nodes if node.name not in following]  # constants, which are looked at once
         self._before = infer_again({}, others, infer(graph, {}, request.values, ()))

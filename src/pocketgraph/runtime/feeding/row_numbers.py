@@ -1,0 +1,36 @@
+"""Which inputs of floats are whole numbers: those that choose rows of a table, as Keras' embeddings take them."""
+
+from __future__ import annotations
+
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.op_traits import ops_with
+
+MOST_ROWS = 10  # as of made-up integers
+GATHERS = ops_with("gather")
+
+
+def rows_chosen_by(graph: Graph, name: str) -> int:
+    """How many rows the smallest table has from which the input ``name`` chooses, at most ten; 0 where it chooses none.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float, shape=[2])
+    ...     table = Const(float [[1], [2], [3]])
+    ...     axis = Const(int32 0)
+    ...     rows = Cast(x, SrcT=float, DstT=int32)
+    ...     y = GatherV2(table, rows, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    ... ''')
+    >>> rows_chosen_by(graph, "x"), rows_chosen_by(graph, "table")
+    (3, 0)
+    """
+    found: list[int] = []
+    reached = [name]
+    while reached:
+        source = reached.pop()
+        for reader in graph.consumers.get(source, ()):
+            if reader.op in ("Cast", "Identity"):
+                reached.append(reader.name)
+            elif reader.op in GATHERS and canonical(reader.data_inputs[1]) == f"{source}:0":
+                table = graph.constant(reader.data_inputs[0])
+                found.append(table.shape[0] if table is not None and table.shape else MOST_ROWS)
+    return min([*found, MOST_ROWS]) if found else 0

@@ -1,0 +1,60 @@
+"""Floats that choose rows of a table are made up as whole numbers of rows, so that rows are compared."""
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.comparison.verification import verify
+from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
+
+WORDS = """
+    x = Placeholder(dtype=float, shape=[?,30])
+    table = Const(float[ROWS, 1])
+    axis = Const(int32 0)
+    whole = Identity(x, T=float)
+    rows = Cast(whole, SrcT=float, DstT=int32)
+    embedded = GatherV2(table, rows, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    y = FIRST(embedded, T=float)
+"""
+
+
+def words(rows: int, first: str = "Neg") -> str:
+    values = ",".join(f"[{row}.5]" for row in range(rows))
+    return WORDS.replace("float[ROWS, 1]", f"float [{values}]").replace("FIRST", first)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(5, 5), (400, 10)])
+def test_numbers_of_all_rows_are_made_up(rows: int, most: int) -> None:
+    graph = parse(words(rows))
+    feeds = synthetic_feeds(graph, ["y"])
+    assert set(np.unique(feeds["x"]).tolist()) == set(range(most))
+    assert feeds["x"].dtype == np.float32
+
+
+def test_other_floats_are_not_whole() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[4])\nn = Cast(x, SrcT=float, DstT=int32)\ny = Neg(n, T=int32)")
+    assert rows_chosen_by(graph, "x") == 0
+    assert not float(synthetic_feeds(graph, ["y"])["x"][0]).is_integer()
+
+
+def test_wider_values_that_the_first_model_refuses_are_left_out() -> None:
+    """A model that shows nothing is tried on values of pictures, which are rows of no table."""
+    graph = parse(words(5).replace("y = Neg(embedded", "always = Sub(embedded, embedded, T=float)\n    y = Neg(always"))
+    assert verify(graph, graph, outputs=["y"]).outputs[0].largest == 0
+
+
+def test_a_share_of_dropout_without_a_shape_is_a_number_beside_inputs_that_are_known() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2,?])
+        keep = Placeholder(dtype=float)
+        size = Shape(x, T=float)
+        noise = RandomUniform(size, dtype=float, T=int32)
+        kept = Add(noise, keep, T=float)
+        mask = Floor(kept, T=float)
+        scaled = RealDiv(x, keep, T=float)
+        y = Mul(scaled, mask, T=float)
+    """)
+    feeds = synthetic_feeds(graph, ["y"], given={"x": (2, 3)})
+    assert feeds["keep"].shape == ()
+    assert feeds["keep"] == 1
