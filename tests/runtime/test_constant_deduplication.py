@@ -8,6 +8,7 @@ from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.planning.graph_passes import specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 
 X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 TWICE = """
@@ -49,7 +50,7 @@ def constants(
     """The constants that are left of a graph's plan."""
     given = {"x": ("float", (2, 4)), **(fed or {})}
     feeds = {Endpoint(name, 0): (DType.named(dtype), shape) for name, (dtype, shape) in given.items()}
-    known = specialized(graph, feeds, {}, tuple(Endpoint(name, 0) for name in fetches), ())
+    known = specialized(GraphState(graph, feeds, {}, tuple(Endpoint(name, 0) for name in fetches), ()))
     return [name for name, item in known.plan.items.items() if item.node.op == "Const"]
 
 

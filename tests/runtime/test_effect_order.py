@@ -14,6 +14,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.planning.graph_passes import specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 
 VARIABLE = """
     x = Placeholder(dtype=float, shape=[2])
@@ -58,7 +59,7 @@ BY_HANDLE = """
 def waits(text: str) -> dict[str, tuple[str, ...]]:
     """By node that ``total`` needs after the passes, whom it waits for."""
     feeds = {Endpoint("x", 0): (DType.named("float"), (2,))}
-    state = specialized(parse(text), feeds, {}, [Endpoint("total", 0)], [])
+    state = specialized(GraphState(parse(text), feeds, {}, [Endpoint("total", 0)], []))
     return {name: item.control for name, item in state.plan.items.items()}
 
 

@@ -18,6 +18,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning.graph_passes import INEXACT, PASSES, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 from support import assert_text
 
 
@@ -277,7 +278,7 @@ def after(name: str, graph: Graph, feeds: Mapping[str, Any]) -> Graph:
     specs = {Endpoint(key, 0): (DType.of_numpy(value.dtype), value.shape) for key, value in feeds.items()}
     relied_on = {f"{key}:0": value for key, value in feeds.items() if value.size == 1 and value.dtype.kind in "bf"}
     others = {row.name for row in PASSES} - {name}
-    found = specialized(graph, specs, relied_on, [Endpoint("y", 0)], (), without=others)
+    found = specialized(GraphState(graph, specs, relied_on, [Endpoint("y", 0)], (), without=others))
     assert [*found.applied] == [name]
     return Graph([item.node for item in found.plan.items.values()])
 

@@ -13,6 +13,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.planning.graph_passes import specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 
 STEP = """
     x = Placeholder(dtype=float, shape=[2,3])
@@ -52,7 +53,7 @@ def waits(text: str, fetches: Sequence[str], targets: Sequence[str] = ()) -> dic
     graph = parse(text)
     sizes = tuple(graph["x"].attrs["shape"].known)
     feeds = {Endpoint("x", 0): (DType.named("float"), sizes)}
-    state = specialized(graph, feeds, {}, [Endpoint(name, 0) for name in fetches], targets)
+    state = specialized(GraphState(graph, feeds, {}, [Endpoint(name, 0) for name in fetches], targets))
     return {name: item.control for name, item in state.plan.items.items()}
 
 

@@ -109,23 +109,17 @@ def widened(x: Array) -> Array:
 
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The smallest finite value of a type."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
-    if dtype.kind == "b":
-        return False
-    return _finfo(dtype).min
+    return False if dtype.kind == "b" else _limits(dtype).min
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
     """The largest finite value of a type."""
+    return True if dtype.kind == "b" else _limits(dtype).max
+
+
+def _limits(dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
-        return np.iinfo(dtype).max
-    if dtype.kind == "b":
-        return True
-    return _finfo(dtype).max
-
-
-def _finfo(dtype: np.dtype[Any]) -> Any:
+        return np.iinfo(dtype)
     if dtype.kind == "f" and dtype.name.startswith("float") and "e" not in dtype.name:
         return np.finfo(dtype)
     import ml_dtypes

@@ -182,7 +182,7 @@ def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, witho
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         specs[endpoint] = (FeedSpec.of(graph, endpoint, label).dtype or FLOAT, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
-    return specialized(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without))
+    return specialized(GraphState(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without)))
 
 
 def _without_assertions(graph: Graph) -> Graph:

@@ -30,7 +30,7 @@ def outcome() -> QuantizationState:
 
 
 def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: QuantizationState) -> None:
-    found = compare_layers(outcome, [], lambda: iter(rows(16, 2)), 16).apart
+    found = compare_layers(outcome, [], lambda: iter(rows(16, 2))).apart
     middle = next(o for o in found if outcome.weights[o].bits == 4)
     assert found[middle]["weights"].snr < 25  # steps of a seventh of the largest weight
     assert found[middle]["operand"].snr > 35  # steps of a 255th of the range

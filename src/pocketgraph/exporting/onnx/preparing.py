@@ -85,9 +85,9 @@ def prepared(
     for ref in stored:
         feeds[Endpoint(node_name(ref), 0)] = (stored_types.dtype(ref) or FLOAT, stored_types.shape(ref).dims)
     without = ("inline_functions", *INEXACT, *IN_SEVERAL_CALLS)
-    known = specialized(graph, feeds, {}, fetches, (), without=(*without, "unroll_loops"))  # type: ignore[arg-type]
+    known = specialized(GraphState(graph, feeds, {}, fetches, (), without=(*without, "unroll_loops")))  # type: ignore[arg-type]
     if _is_worth_unrolling(known, without_loops):
-        known = specialized(graph, feeds, {}, fetches, (), without=without)  # type: ignore[arg-type]
+        known = specialized(GraphState(graph, feeds, {}, fetches, (), without=without))  # type: ignore[arg-type]
     plan = known.plan
     inferred = known.inferred
     if any(reads(known.graph)) or any(frame.depth for frame in plan.frames.values()):

@@ -89,8 +89,11 @@ def _first_largest(elements: Sequence[Array]) -> list[Array] | None:
     largest = elements[0] if len(elements) == 1 else np.maximum(elements[0], elements[1])
     for other in elements[2:]:
         np.maximum(largest, other, out=largest)
-    if np.isnan(largest).any():
-        return None
+    return None if np.isnan(largest).any() else first_equal(elements, largest)
+
+
+def first_equal(elements: Sequence[Array], largest: Array) -> list[Array]:
+    """For each element of a window, where it is the first that equals the largest; the last one where no other does."""
     masks: list[Array] = []
     left = np.ones(largest.shape, bool)
     for other in elements[:-1]:

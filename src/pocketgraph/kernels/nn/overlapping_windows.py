@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.nn.adjacent_windows import are_images
+from pocketgraph.kernels.nn.adjacent_windows import are_images, first_equal
 from pocketgraph.kernels.windows import Window
 
 TOGETHER = 1 << 17
@@ -107,14 +107,7 @@ def _first_largest(images: Array, span: Window, taken: Taken) -> tuple[Array, li
     largest = views[0].copy()
     for view in views[1:]:
         np.maximum(largest, view, out=largest)
-    masks: list[Array] = []
-    left = np.ones(largest.shape, bool)
-    for view in views[:-1]:
-        mask = np.equal(view, largest)
-        mask &= left
-        left ^= mask
-        masks.append(mask)
-    return largest, [*masks, left]
+    return largest, first_equal(views, largest)
 
 
 def _spread(slopes: Array, masks: Sequence[Array], shape: tuple[int, ...], span: Window, taken: Taken) -> Array:

@@ -29,6 +29,7 @@ from pocketgraph.quantization.report.error_split import with_probes
 from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report
+MOST_COMPARED = 16  # samples that both models are run on
 LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
 CLIPPED_SHARE = 0.001  # share of values outside of the range
 ROUNDING_ACTIONS = {
@@ -125,7 +126,6 @@ def report_of(
     outcome: QuantizationState,
     samples: Samples,
     size: int,
-    most: int = 16,
     threads: int = 1,
     progress: Progress | None = None,
     float_size: int | None = None,
@@ -136,7 +136,6 @@ def report_of(
         outcome: what ``quantize`` gave.
         samples: inputs to run both models on.
         size: bytes of the model file.
-        most: how many samples at most.
         threads: how many threads to compute with.
         progress: told how far it is.
         float_size: bytes of a file of the float model; by default its weights are counted.
@@ -146,7 +145,7 @@ def report_of(
     coded = set(outcome.converted.quantized)
     layers, compared = both(
         lambda: [_layer(outcome, each, each in coded) for each in shown],
-        lambda: compare_layers(outcome, [o.outputs[0] for o in shown], samples, most, threads, progress),
+        lambda: compare_layers(outcome, [o.outputs[0] for o in shown], samples, threads, progress),
         threads,
     )
     for layer, operation in zip(layers, shown, strict=True):
@@ -192,14 +191,13 @@ def compare_layers(
     outcome: QuantizationState,
     values: Sequence[Value],
     samples: Samples,
-    most: int,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> LayerComparison:
     """Runs each program once a sample, the float one with the probes beside it.
 
     Args:
-        outcome, samples, most, threads, progress: as for ``report_of``.
+        outcome, samples, threads, progress: as for ``report_of``.
         values: tensors of the float program to compare.
     """
     tell, stands_for, made = progress or silent, outcome.converted.values, outcome.converted.program
@@ -210,7 +208,7 @@ def compare_layers(
     result = LayerComparison({value: Likeness() for value in values}, {}, Comparison())
     for operation, kind in probes.values():
         result.apart.setdefault(operation, {})[kind] = Likeness()
-    if not any(True for _ in islice(samples(), min(most, 1))):
+    if not any(True for _ in islice(samples(), 1)):
         return result  # without a program compiled for nothing
     first, second = both(
         lambda: ProgramRunner(probed, [*values, *probed.outputs, *layers, *probes], threads),
@@ -221,7 +219,7 @@ def compare_layers(
     def coded(sample: Sample) -> tuple[Sample, list[Array]]:
         return sample, second(as_fed(sample, made.inputs))
 
-    ahead = mapped_ahead(coded, islice(samples(), most), min(threads - 1, 1))
+    ahead = mapped_ahead(coded, islice(samples(), MOST_COMPARED), min(threads - 1, 1))
     for done, (sample, codes) in enumerate(ahead, 1):
         beside = dict(zip(values, zip(second.outputs, codes, strict=False), strict=False))
 
@@ -236,7 +234,7 @@ def compare_layers(
         wanted = [exact[v] if v.constant is None else v.constant.numpy() for v in probed.outputs]
         _add_outputs(result.total, wanted, list(map(real, made.outputs, codes[len(values) :])))
         del exact, wanted
-        tell("comparing layers", done, most)
+        tell("comparing layers", done, MOST_COMPARED)
     return result
 
 

@@ -6,22 +6,16 @@ same without it, but later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from pocketgraph.budgets import check_time
-from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph import Node
 from pocketgraph.graph.named_pass import Pass
 from pocketgraph.graph.op_traits import ENTER, SWITCH, ops_with
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FUNCTIONAL
-from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
@@ -227,34 +221,15 @@ after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""
 
 
-def specialized(
-    graph: Graph,
-    feeds: Mapping[Endpoint, Sized],
-    values: Mapping[str, np.ndarray[Any, Any]],
-    fetches: Collection[Endpoint],
-    targets: Collection[str],
-    items: Mapping[str, Item] | None = None,
-    *,
-    without: Collection[str] = (),
-) -> GraphState:
+def specialized(state: GraphState) -> GraphState:
     """Works out what follows from the types and shapes of the feeds (and from the values given), and uses it.
-
-    Args:
-        graph: the graph.
-        feeds: the fed tensors, with dtype and shape.
-        values: feeds that may be relied on, by tensor name.
-        fetches: the wanted tensors.
-        targets: nodes to run besides.
-        items: the graph's needed nodes, when the caller knows them.
-        without: passes that are left out.
 
     Raises:
         RunError: a loop of the graph is wrong.
         MissingKernelError: an op behind a branch has no kernel.
     """
-    state = GraphState(graph, feeds, values, fetches, targets, items, without)
     for each in PASSES:
-        if each.name in without or not each.applies(state):
+        if each.name in state.without or not each.applies(state):
             continue
         before = state.graph
         each.run(state)

@@ -45,7 +45,8 @@ class GraphState:
         items: Mapping[str, Item] | None = None,
         without: Collection[str] = (),
     ) -> None:
-        """``values`` are feeds that may be relied on, by name; ``items`` the graph's needed nodes, when known."""
+        """``values`` are feeds that may be relied on, by tensor name; ``targets`` nodes to run besides; ``items`` the
+        graph's needed nodes, when known."""
         self.graph = graph
         self.feeds = feeds
         self.fetches = fetches

@@ -58,9 +58,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         without |= INEXACT
     if request.strict:
         without |= BLIND_TO_NAN
-    known = specialized(
-        request.graph, request.feeds, request.values, request.fetches, request.targets, items, without=without
-    )
+    state = GraphState(request.graph, request.feeds, request.values, request.fetches, request.targets, items, without)
+    known = specialized(state)
     cuts, reasons = compile_parts(request, known)
     check_time("while parts were compiled")  # also where what it interrupted took that for a reason to go on without
     parts = list(cuts.values())

@@ -49,10 +49,10 @@ def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(found)
 
 
-def complement(ranges: Ranges, last: int = LAST) -> Ranges:
-    """All others up to ``last``."""
+def complement(ranges: Ranges) -> Ranges:
+    """All others."""
     starts = [0, *(end + 1 for _, end in ranges)]
-    ends = [*(start - 1 for start, _ in ranges), last]
+    ends = [*(start - 1 for start, _ in ranges), LAST]
     return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
 
 

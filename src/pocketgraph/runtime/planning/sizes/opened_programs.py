@@ -87,12 +87,13 @@ def _are_unfit(nodes: Iterable[Node]) -> bool:
 def _decided(opened: CallKey, request: Request) -> Graph:
     """The graph without branches that are not taken, and dropout that keeps everything, whatever the sizes."""
     from pocketgraph.runtime.planning.graph_passes import PASSES, specialized
+    from pocketgraph.runtime.planning.graph_state import GraphState
 
     others = {each.name for each in PASSES} - FOR_ALL_SIZES
     try:
-        state = specialized(
-            request.graph, dict(opened.feeds), request.values, request.fetches, (), without=request.without | others
-        )
+        without = request.without | others
+        feeds = dict(opened.feeds)
+        state = specialized(GraphState(request.graph, feeds, request.values, request.fetches, (), without=without))
     except PocketgraphError:
         return request.graph
     return state.graph
