@@ -56,8 +56,8 @@ class OperandNumbers:
         if not request.values:
             whole = postorder(request.graph, operands)
             graph = with_shape_arithmetic(request.graph, whole, list(types), fixed)
-            nodes = postorder(graph, operands)
-            self._arithmetic = _Arithmetic.of(graph, _following(types, nodes), types, operands)
+            self._nodes = _following(types, postorder(graph, operands))
+            self._arithmetic = _Arithmetic.of(graph, self._nodes, types, operands)
             if self._arithmetic is not None:
                 return
         graph = _of_sizes(request.graph, postorder(request.graph, operands), {*types, *request.values}, fixed)
