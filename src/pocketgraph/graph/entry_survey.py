@@ -121,8 +121,9 @@ class EntrySurvey:
     def _last_nodes(self) -> Iterator[Node]:
         """The nodes whose results nothing of the model takes."""
         reach, inner, looping = self._reach, self._inner, inside_loops(self._graph)
+        ends = inner | self._of_boxes
         for node in reach.model:
-            if node.name not in inner | self._of_boxes or node.op in SOURCES or node.name in looping:
+            if node.name not in ends or node.op in SOURCES or node.name in looping:
                 continue
             if {user.op for user in reach.takers(node)} == {"Assert"}:
                 continue

@@ -33,11 +33,12 @@ def remove_training_nodes(graph: Graph, protected_nodes: Collection[str] = (), *
     checks = {n.name: n for n in graph if n.op == "CheckNumerics" and n.name not in protected_nodes}
     nodes = [node.without_waits(checks) for node in graph]
     awaited = {ref[1:] for node in nodes for ref in node.control_inputs if node.name not in checks}
-    beside = {target for node in nodes for target in colocated_with(node)} if like == "2.x" else set()
+    if like == "2.x":
+        awaited.update(target for node in nodes for target in colocated_with(node))
     passed = {name: node.data_inputs[0] for name, node in checks.items() if node.data_inputs}
     for node in nodes:
         plain = node.op in splices and node.data_inputs and not node.control_inputs
-        if plain and node.name not in protected_nodes and node.name not in awaited | beside:
+        if plain and node.name not in protected_nodes and node.name not in awaited:
             passed[node.name] = node.data_inputs[0]
     kept = [_redirected(node, passed) for node in nodes if node.name not in passed]
     return graph.replace(kept, functions={}, versions=Versions(), signatures={}, extra=b"")
