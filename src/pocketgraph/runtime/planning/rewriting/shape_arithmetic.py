@@ -21,6 +21,7 @@ PREFIX = "shape_arithmetic"
 ELEMENTWISE = ops_with("elementwise") | {"SquaredDifference"}
 """Not a trait: ops whose operands are repeated to each other's sizes."""
 WITH_VECTORS = ops_with("bias", "fused_batch_norm")
+"""Ops whose first result has the sizes of their first input; the others are vectors."""
 SLIDES = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"}
 """Not a trait: windows over pictures whose rule is here."""
 RESIZES = ops_with("resize")
@@ -139,12 +140,10 @@ class _ShapeVectors:
             own = self._fixed.shape(each)
             if self._are_constant([each]) and own.is_known:
                 sizes = [1] * (rank - len(own.known)) + list(own.known)
-                vector = self._const(sizes) if max(sizes, default=1) > 1 else ""
-            elif own.is_known and len(own.known) == rank:
-                vector = self.vector(each) or "?"
+                vector: str | None = self._const(sizes) if max(sizes, default=1) > 1 else ""
             else:
-                return None
-            if vector == "?":
+                vector = self.vector(each) if own.is_known and len(own.known) == rank else None
+            if vector is None:
                 return None
             if vector and vector not in found:
                 found.append(vector)
@@ -159,12 +158,13 @@ class _ShapeVectors:
         sizes = self._fixed.shape(f"{node.name}:0").known
         if node.attr("padding") not in (b"SAME", b"VALID") or len(sizes) != 4 or len(steps) != 4:
             return None
+        kept, more = [1, 1, 1, 1], [0, 0, 0, 0]
         if "Pool" in node.op:
-            windows, kept, more = [node.attr("ksize")[side] for side in sides], [1, 1, 1, 1], [0, 0, 0, 0]
+            windows = [node.attr("ksize")[side] for side in sides]
             if steps[0] != 1 or steps[channels] != 1 or node.attr("ksize")[channels] != 1:
                 return None
         else:
-            windows, kept, more = list(self._fixed.shape(taken[1]).known[:2]), [1, 1, 1, 1], [0, 0, 0, 0]
+            windows = list(self._fixed.shape(taken[1]).known[:2])
             kept[channels], more[channels] = 0, sizes[channels]
         for side, window in zip(sides, windows, strict=True):
             reach = 1 if node.attr("padding") == b"SAME" else (window - 1) * far[side] + 1

@@ -20,7 +20,7 @@ from pocketgraph.kernels.shapes.infer import infer_again, postorder
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import Run, StepProgram
 from pocketgraph.runtime.planning.execution_plan import Request
-from pocketgraph.runtime.planning.rewriting.shape_arithmetic import with_shape_arithmetic
+from pocketgraph.runtime.planning.rewriting.shape_arithmetic import WITH_VECTORS, with_shape_arithmetic
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ def _following(fed: Iterable[str], nodes: Sequence[Node]) -> list[Node]:
 
 
 ALONE = ops_with("elementwise", "passes")
-WITH_VECTORS = ops_with("bias", "fused_batch_norm")
-"""Ops whose first result has the sizes of their first input: where it is the only one, and where others are vectors."""
+"""Ops whose first result has the sizes of their first input where it is the only one."""
 
 
 def _of_sizes(graph: Graph, nodes: Sequence[Node], known: Collection[str], fixed: Inferred) -> Graph:
