@@ -311,6 +311,8 @@ def test_bad_calibration_data_are_refused_in_one_line(small: pathlib.Path, capsy
         (("-o", "o.tflite", "--io=int16"), "--io is one of float, int8, uint8, not 'int16'"),
         (("-o", "o.tflite", "--max-kl=-1"), "--max-kl must be 0 or more"),
         (("-o", "o.tflite", "--mode=weights", "--max-kl=1"), "--max-kl is for --mode=static"),
+        (("-o", "o.tflite", "--mode=weights", "--keep=nothing"), "--keep is for --mode=static"),
+        (("-o", "o.tflite", "--mode=dynamic", "--activations=int16"), "--activations is for --mode=static"),
         (("-o", "o.tflite", "--float_share=2"), "--float_share is a share from 0 to 1"),
     ],
 )

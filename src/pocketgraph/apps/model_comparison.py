@@ -19,7 +19,7 @@ from pocketgraph.passes.training_switches import switches_note, values_in_use
 from pocketgraph.quantization.evaluation.data_feeds import data_feeds
 from pocketgraph.runtime.comparison import verification
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.comparison.verification import Report
+from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 OF_RUNTIMES = (".tflite", ".onnx")

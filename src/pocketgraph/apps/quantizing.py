@@ -118,7 +118,12 @@ def quantize(
     """
     tell = progress or silent
     types = {"activations": activations, "weights": weights, "io": io}
-    check_together(form, mode, samples is not None, types, {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})
+    of_static = {
+        "max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop, "judge": judge, "keep": list(keep) or None,
+        "io": None if io == "float" else io, "activations": None if activations == "int8" else activations,
+        "equalize": equalize or None, "ranges": None if ranges == "auto" else ranges,
+    }  # fmt: skip
+    check_together(form, mode, samples is not None, types, of_static)
     check_names(without)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     check_is_there(samples)

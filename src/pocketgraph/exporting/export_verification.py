@@ -12,7 +12,6 @@ import numpy as np
 
 from pocketgraph.errors import RunError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.rounding_sensitivity import with_last_bits_changed
 from pocketgraph.exporting.samples import made_feeds, main_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph import Graph, node_name
@@ -20,6 +19,7 @@ from pocketgraph.graph.op_traits import PLACEHOLDERS, SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import Difference, compared, run_on_plainer
+from pocketgraph.runtime.comparison.rounding_sensitivity import limits_by_rounding, with_last_bits_changed
 from pocketgraph.runtime.session import Session
 
 MOST_CHECKED = 8
@@ -32,8 +32,6 @@ MOST_ROUNDED_ELSEWHERE = 0.05
 """Of what a graph rounds once: the share of elements so near the middle of two codes that they may become the other."""
 NARROW_TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2}
 """What is written rounds such results once, the graph after each op."""
-MOST_BY_ROUNDING = 10
-"""Times the tolerance: more than this is a mistake, and no rounding that grew."""
 LEAST_RUNS, MOST_RUNS = 3, 30  # runs that are timed
 LONGEST = 1.0  # second of timing
 
@@ -173,7 +171,7 @@ def _checked(
             pairs[port.name].append((wanted[port.name], given[port.name]))
     limits = {name: _limit(pair[0][0], limit) if by_type else limit for name, pair in pairs.items()}
     if by_type and not written.is_coded:
-        limits |= _limits_by_rounding(model, entry, sets, pairs, limits)
+        limits |= limits_by_rounding(pairs, limits, lambda: _run_with_last_bits_changed(model, entry, sets))
     rounded = {port.name for port in entry.outputs if is_rounded_once(model.graph, port.tensor)}
     outputs = tuple(
         _judged(compared(name, pair, limits[name]), written, limit, pair if name in rounded else ())
@@ -183,27 +181,11 @@ def _checked(
     return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits)
 
 
-def _limits_by_rounding(
-    model: ExportModel,
-    entry: EntryPoint,
-    sets: Sequence[Feeds],
-    pairs: Mapping[str, Sequence[tuple[Array, Array]]],
-    limits: Mapping[str, float],
-) -> dict[str, float]:
-    """The tolerances of outputs that are a little off, as they are in any two engines: what a change of each weight by
-    its last bit moves. Recurrent networks grow such a difference in each step."""
-    shares = {name: compared(name, pair, limits[name]).largest_relative for name, pair in pairs.items()}
-    near = [name for name, share in shares.items() if limits[name] < share <= MOST_BY_ROUNDING * limits[name]]
-    if not near:
-        return {}
+def _run_with_last_bits_changed(
+    model: ExportModel, entry: EntryPoint, sets: Sequence[Feeds]
+) -> list[Mapping[str, Array]]:
     with Session(with_last_bits_changed(model.graph), model.threads, engine="reference") as moved:
-        found = [entry.run(moved, feeds) for feeds in sets]
-    moves = {
-        name: compared(name, [(pair[0], other[name]) for pair, other in zip(pairs[name], found, strict=True)], 1.0)
-        for name in near
-    }
-    return {name: max(limits[name], min(move.largest_relative, MOST_BY_ROUNDING * limits[name]))
-            for name, move in moves.items()}  # fmt: skip
+        return [entry.run(moved, feeds) for feeds in sets]
 
 
 def _limit(wanted: Array, limit: float) -> float:

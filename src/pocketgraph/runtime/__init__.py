@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pocketgraph.lazy_members import lazy_members
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.comparison.verification import Report, verify
+    from pocketgraph.runtime.comparison.comparison_report import Report
+    from pocketgraph.runtime.comparison.verification import verify
     from pocketgraph.runtime.interface import InferenceInterface
     from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
     from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
@@ -40,7 +41,7 @@ _HOME = {
     "Session": "session",
     "StatSummarizer": "profiling.stat_summarizer",
     "train": "training",
-    "Report": "comparison.verification",
+    "Report": "comparison.comparison_report",
     "verify": "comparison.verification",
 }
 

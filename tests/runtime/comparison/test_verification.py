@@ -371,3 +371,30 @@ def test_feeds_that_do_not_fit_the_second_model_are_said_to_be_its() -> None:
         RunError, match=r"^the second model: Cannot feed value of shape \(1, 4, 4, 3\) .*; both are run on"
     ):
         verify(pictures, planes, {"x": np.ones((1, 4, 4, 3), np.float32)}, ["y"])
+
+
+@pytest.mark.parametrize(("off", "passes"), [(3e-4, True), (2e-3, False)])
+def test_what_the_last_bits_of_weights_move_is_no_difference(off: float, passes: bool) -> None:
+    """Of numbers near 8192 a last bit is 0.001, so that their difference, near 2, is known to some 0.0005."""
+
+    def cancelling(more: float) -> Graph:
+        return parse(f"""
+            x = Placeholder(dtype=float, shape=[1, 3])
+            w = Const(float [8192.0, 8200.0, 8210.0])
+            less = Const(float [8190.0, 8198.0, 8208.0])
+            product = Mul(x, w, T=float)
+            rest = Sub(product, less, T=float)
+            more = Const(float {more})
+            y = Add(rest, more, T=float)
+        """)
+
+    feeds = {"x": np.ones((1, 3), np.float32)}
+    report = verify(cancelling(0.0), cancelling(2 * off), feeds)
+    assert report.passed is passes
+    assert any("as a change of each weight by its last bit makes" in note for note in report.notes) is passes
+    assert not verify(cancelling(0.0), cancelling(2 * off), feeds, tolerance=1e-4)
+
+
+def test_a_share_of_rows_is_between_none_and_all() -> None:
+    with pytest.raises(UsageError, match="top1 is a share from 0 to 1, not 7"):
+        verify(network(), network(), outputs=["y"], top1=7)

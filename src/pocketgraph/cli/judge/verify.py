@@ -17,7 +17,7 @@ from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.comparison.compare import Difference
-    from pocketgraph.runtime.comparison.verification import Report
+    from pocketgraph.runtime.comparison.comparison_report import Report
 
 
 @click.command("verify")

@@ -91,9 +91,9 @@ class QuantizationOptions:
 
 
 def check_together(
-    form: str, mode: str, has_samples: bool, types: Mapping[str, str], budget: Mapping[str, float | None]
+    form: str, mode: str, has_samples: bool, types: Mapping[str, str], of_static: Mapping[str, object]
 ) -> None:
-    """Refuses what does not go together."""
+    """Refuses what does not go together; ``of_static`` are the options that calibrating alone has, None where unset."""
     for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
         if value not in allowed:
             raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
@@ -115,9 +115,11 @@ def check_together(
             "no samples are given",
             hint=f"pass {option('calibrate', 'samples')}=DIR|NPZ|LIST, or {option('mode')}=dynamic",
         )
-    for name, most in budget.items():
-        if mode != "static" and most is not None:
+    if mode == "static":
+        return
+    for name, given in of_static.items():
+        if given is not None:
             raise UsageError(
-                f"{option(name)} is for {option('mode')}=static: nothing else can stay in float",
+                f"{option(name)} is for {option('mode')}=static; {option('mode')}={mode} does not use it",
                 hint=f"leave {option(name)} out",
             )

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
@@ -15,109 +15,20 @@ from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
-from pocketgraph.pages.document import fragment
-from pocketgraph.pages.page_glossary import GLOSSARY
-from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.passes.training_switches import training_switches
-from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model, reached, weights_cut_off
 from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
+from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.comparison.counterparts import Counterparts
-from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
+from pocketgraph.runtime.comparison.output_verdict import Pairs, judged, mute, proves_nothing
+from pocketgraph.runtime.comparison.rounding_sensitivity import limits_by_rounding, with_last_bits_changed
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
-
-IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
-COLUMNS = (
-    Column("output"), Column("shape"), Column("largest difference"), Column("of the peak"), Column("mean difference"),
-    Column("top-1", GLOSSARY["top-1"]), Column("KL, nats", GLOSSARY["KL divergence"]),
-    Column("signal to noise, dB", GLOSSARY["signal to noise"]), Column("verdict", is_words=True),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
-    """The comparison of two models.
-
-    Attributes:
-        outputs: one entry an output, over all runs.
-        tolerance: the largest relative difference that passes.
-        runs: how many sets of feeds went through.
-        is_eight_bit: whether the outputs were judged as those of an eight-bit model: by agreement of the top class, KL
-            divergence and signal-to-noise ratio in place of ``tolerance``.
-        is_made_up: whether the feeds were made up.
-        notes: what the verdict does not cover, a sentence each.
-    """
-
-    outputs: tuple[Difference, ...]
-    tolerance: float
-    runs: int
-    is_eight_bit: bool = False
-    is_made_up: bool = False
-    notes: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether every output passed."""
-        return all(output.passed for output in self.outputs)
-
-    @property
-    def unproven(self) -> list[str]:
-        """Which outputs that passed say hardly anything of the second model, and why, a sentence each."""
-        return [f"whether '{d.name}' is right: it {d.unproven}" for d in self.outputs if d.unproven and not d.problem]
-
-    @property
-    def standard(self) -> str:
-        """What an output had to be to pass."""
-        if self.is_eight_bit:
-            return f"eight-bit: top class {ACCEPTABLE.agreement:.0%}, KL {ACCEPTABLE.kl:g}, SNR {ACCEPTABLE.snr:g} dB"
-        return f"within {self.tolerance:g} of the largest magnitude"
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    def verdict(self) -> Verdict:
-        """Whether the second model may stand for the first, in plain words, and by what standard."""
-        failed = [d.name for d in self.outputs if not d.passed]
-        feeds = "made-up feeds" if self.is_made_up else "feeds"
-        how = f"Asked for: {self.standard}, on {counted(self.runs, 'set')} of {feeds}."
-        if not failed:
-            return Verdict("good", "The models agree: ship the second one", [how, *self.notes])
-        names = ", ".join(failed[:5])
-        return Verdict(
-            "bad", f"Do not ship the second model: {self._differing(len(failed))}",
-            [f"These differ: {names}{', …' if len(failed) > 5 else ''}.", how, *self.notes],
-        )  # fmt: skip
-
-    def _differing(self, failed: int) -> str:
-        return f"{failed} of {counted(len(self.outputs), 'output')} {'differs' if failed == 1 else 'differ'}"
-
-    def __repr__(self) -> str:
-        failed = sum(not d.passed for d in self.outputs)
-        is_equal = self._differing(failed) if failed else "equal"
-        sets = f"{counted(self.runs, 'set')} of {'made-up ' * self.is_made_up}feeds"
-        worst = "".join(
-            f"; {d.name}: {d.problem or f'{d.largest:.3g}, {d.largest_relative:.3g} of the peak'}"
-            for d in sorted(self.outputs, key=lambda d: d.passed)[:IN_A_LINE]
-        )
-        return f"<Report: {is_equal}, {self.standard} on {sets}{worst}>"
-
-    def _repr_html_(self) -> str:
-        return fragment(self.verdict().html(), table(COLUMNS, [_row(d) for d in self.outputs], IN_NOTEBOOK))
-
-
-def _row(d: Difference) -> Row:
-    unknown = Cell("")
-    return Row([
-        words(d.name), words(f"[{','.join(map(str, d.shape))}]"), number(d.largest, ".3g"),
-        number(d.largest_relative, ".3g"), number(d.mean, ".3g"), unknown if d.top1 is None else number(d.top1, ".2%"),
-        unknown if d.kl is None else number(d.kl, ".3g"), unknown if d.snr is None else number(d.snr, ".1f"),
-        Cell(d.problem or ("passes" if d.passed else "differs"), kind="" if d.passed else "bad"),
-    ])  # fmt: skip
 
 
 def verify(
@@ -159,7 +70,8 @@ def verify(
         outputs: the tensors to compare; by default the outputs that ``a`` declares or is likely to have and ``b``
             has too, whatever its name where both have one.
         tolerance: the largest difference that passes, as a share of the largest magnitude of the output in ``a``; by
-            default 1e-4, and for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
+            default 1e-4, or what a change of each of its weights by the last bit makes, at most ten times as much;
+            for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
         top1: the least share of rows whose largest element must be the same.
         runs: how many sets of made-up feeds.
         seed: for made-up feeds.
@@ -173,7 +85,7 @@ def verify(
         UsageError: feeds or outputs that the models do not have, or feeds that cut weights off.
         RunError: one of them does not run.
     """
-    _check_options(runs, tolerance, engine, engines=engines)
+    _check_options(runs, tolerance, top1, engine, engines=engines)
     with (
         closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
         closing(ComparedModel(b, threads, engine)) as second,
@@ -215,8 +127,11 @@ def verify(
             both.pairs |= again.pairs
             wanted = [*wanted, *heads]
     limit = TOLERANCE if tolerance is None else tolerance
+    larger: dict[str, float] = {}
+    if tolerance is None and not is_eight_bit and not first.is_file:
+        larger = _limits_by_rounding(first.graph, {name: both.pairs[name] for name in depending}, both.fed, threads)
     found = {
-        name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
+        name: judged(name, pair, larger.get(name, limit), top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in both.pairs.items()
     }
     silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
@@ -225,6 +140,10 @@ def verify(
         silent = {}
     notes = [*same.notes, *(f"'{name}' {why}" for name, why in silent.items())]
     notes += _notes_of_nothing(both, found)
+    notes += [
+        f"'{name}' may differ by {share:.2g} of its largest magnitude, as a change of each weight by its last bit makes"
+        for name, share in larger.items()
+    ]
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
@@ -232,7 +151,22 @@ def verify(
     )  # fmt: skip
 
 
-def _check_options(runs: int, tolerance: float | None, engine: str | None, *, engines: bool) -> None:
+def _limits_by_rounding(
+    graph: Graph, pairs: Mapping[str, Pairs], fed: Sequence[Feeds], threads: int | None
+) -> dict[str, float]:
+    """The tolerances that rounding in any engine makes larger, by output; see ``limits_by_rounding``."""
+
+    def run_changed() -> list[dict[str, Array]]:
+        with closing(ComparedModel(with_last_bits_changed(graph), threads, "reference")) as moved:
+            return [dict(zip(pairs, moved.run(list(pairs), feeds), strict=True)) for feeds in fed]
+
+    numeric = {name: pair for name, pair in pairs.items() if pair and pair[0][0].dtype.kind in "fV"}
+    return limits_by_rounding(numeric, dict.fromkeys(numeric, TOLERANCE), run_changed)
+
+
+def _check_options(
+    runs: int, tolerance: float | None, top1: float | None, engine: str | None, *, engines: bool
+) -> None:
     if runs < 1:
         raise UsageError(f"a comparison needs at least 1 run, not {runs}", hint="two are made up by default")
     if tolerance is not None and not 0 <= tolerance < math.inf:
@@ -244,6 +178,8 @@ def _check_options(runs: int, tolerance: float | None, engine: str | None, *, en
         raise UsageError(
             f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
         )
+    if top1 is not None and not 0 <= top1 <= 1:
+        raise UsageError(f"{option('top1')} is a share from 0 to 1, not {top1:g}", hint="0.99 is 99 of 100 rows")
 
 
 def _made_up(
