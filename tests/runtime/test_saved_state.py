@@ -58,9 +58,10 @@ def test_signatures_give_what_tensorflow_gives(model: str, folder: str, name: st
 
 
 @needs_shared
-def test_variables_change_and_start_again_in_another_session() -> None:
+@pytest.mark.parametrize("path", [".", "saved_model.pb"], ids=["directory", "file"])
+def test_variables_change_and_start_again_in_another_session(path: str) -> None:
     for _ in range(2):
-        with Session(model_dir(COUNTER)) as session:
+        with Session(model_dir(COUNTER) / path) as session:
             assert session.run_signature({}, "get_counter")["output"] == 0
             assert [float(session.run_signature({}, "incr_counter")["output"]) for _ in range(3)] == [1, 2, 3]
             assert session.run_signature({"delta": np.float32(4)}, "incr_counter_by")["output"] == 7

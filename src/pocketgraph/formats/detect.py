@@ -71,6 +71,13 @@ def identify(path: PathLike) -> Identity:
     return identity_of(name, kind)
 
 
+def whole_saved_model(path: str) -> str:
+    """The directory of a SavedModel whose own file this is, as that has the values and assets; else the path itself."""
+    folder = os.path.dirname(path) or "."
+    is_file = os.path.isfile(path) and saved_model_file(folder) == os.path.join(folder, os.path.basename(path))
+    return folder if is_file and identify(path).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else path
+
+
 def identity_of(name: str, kind: Kind) -> Identity:
     """The identity of what lies at a path and is known to be of this kind."""
     if kind is Kind.DIRECTORY:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.content import Kind
-from pocketgraph.formats.detect import identify, inside, of_directory
+from pocketgraph.formats.detect import inside, of_directory, whole_saved_model
 from pocketgraph.formats.meta_graph import saved_model_file
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
@@ -74,10 +74,7 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
 
 def model_path(path: str | os.PathLike[str]) -> str:
     """The path; for a SavedModel's own file its directory, which has the values and assets."""
-    text = path_of(path)
-    folder = os.path.dirname(text) or "."
-    is_file = os.path.isfile(text) and saved_model_file(folder) == os.path.join(folder, os.path.basename(text))
-    return folder if is_file and identify(text).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else text
+    return whole_saved_model(path_of(path))
 
 
 def names_checkpoint(path: str) -> bool:

@@ -57,7 +57,7 @@ def check_arguments(
 
 
 def model_path(model: object) -> str:
-    """The path of a model's file or directory.
+    """The path of a model's file or directory; for a SavedModel's own file its directory, which has the values.
 
     Raises:
         UsageError: it is none.
@@ -69,6 +69,10 @@ def model_path(model: object) -> str:
             from pocketgraph.formats.files import near
 
             raise RunError("there is no such file", where=path, hint=near(path))
+        if os.path.basename(path).startswith("saved_model."):
+            from pocketgraph.formats.detect import whole_saved_model
+
+            return whole_saved_model(path)
         return path
     raise UsageError(
         f"a session takes a Graph or a path, not {type(model).__name__}",
