@@ -22,9 +22,10 @@ def resized(monkeypatch: pytest.MonkeyPatch) -> list[Shapes]:
     found: list[Shapes] = []
     run = Resizable.run
 
-    def noted(self: Resizable, shapes: Shapes, inputs: Any) -> tuple[list[Array], float]:
-        found.append(shapes)
-        return run(self, shapes, inputs)
+    def noted(self: Resizable, inputs: Any) -> list[Array]:
+        results = run(self, inputs)
+        found.append(self._shapes)
+        return results
 
     monkeypatch.setattr(Resizable, "run", noted)
     return found

@@ -163,4 +163,4 @@ def test_of_a_thousand_sizes_little_is_kept(graph: Graph, expected: Callable[[Ar
         assert len(calls.plans) <= 4
         assert len(calls) <= 4
         part: Any = runs.served.for_all.executables[0]
-        assert 0 < len(part._made) <= 64
+        assert 0 < len(part._resizable._ready) <= 64

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
 
 from graph_files import graph_file
 from pocketgraph.graph import Graph, Shape
@@ -16,6 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.sizes import resizable
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
@@ -70,13 +71,13 @@ def test_sizes_that_do_not_grow_a_second_time_need_none(given: list[int]) -> Non
 
 def test_inputs_that_keep_their_size_are_not_told_it(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, ...]] = []
-    resize = Interpreter.resize_tensor_input
+    resize = PlainRunner.resize
 
-    def noted(self: Interpreter, index: int, shape: tuple[int, ...], strict: bool = False) -> None:
-        told.append(tuple(shape))
-        resize(self, index, shape, strict)
+    def noted(self: PlainRunner, shapes: Mapping[int, tuple[int, ...]]) -> None:
+        told.extend(shapes.values())
+        resize(self, shapes)
 
-    monkeypatch.setattr(Interpreter, "resize_tensor_input", noted)
+    monkeypatch.setattr(PlainRunner, "resize", noted)
     monkeypatch.setattr(resizable, "MOST_ROOM", 0)
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?, 8])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -52,7 +51,8 @@ class Executable:
 
     Attributes:
         program: its operations, None when it came from the cache.
-        about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
+        about: what the cache keeps of it: inputs (a shape of None: any that the runner takes), outputs, how many
+            operations, bytes of constants.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
         engine: the name and version of the engine that runs it; "" for LiteRT.
         next_tier: the folder and name under which the cache keeps the same part, or is to keep it, compiled to run
@@ -79,7 +79,7 @@ class Executable:
         self._instead: Callable[[Sequence[Array]], list[Array]] | None = None
         self._runner = runner
         self._lock = threading.Lock()
-        self._inputs = [(tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
+        self._inputs = [(shape and tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
         self._computed_in = [computed_in(dtype) for _, dtype, _ in about["inputs"]]
         self._rounded: dict[int, str] = {int(place): dtype for place, dtype in about["rounded"].items()}
         self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
@@ -112,11 +112,6 @@ class Executable:
         """About how long the reference engine takes to compute the same, in microseconds."""
         return float(self.about["operations"] * CHECKED_NODE + self.about["work"] * CHECKED_PRODUCT)
 
-    @property
-    def waited(self) -> float:
-        """Seconds that its model, where it serves several sizes, took to change to these."""
-        return getattr(self._runner, "spent", 0.0)
-
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Computes the outputs.
 
@@ -142,7 +137,7 @@ class Executable:
             raise RunError(f"the part takes {len(self._inputs)} inputs, not {len(inputs)}")
         arrays = []
         for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
-            if array.shape != shape or array.dtype != dtype:
+            if shape not in (None, array.shape) or array.dtype != dtype:
                 raise RunError(f"{name} must be {dtype.name}{list(shape)}, not {array.dtype.name}{list(array.shape)}")
             array = as_type(array, inside)
             arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
@@ -267,22 +262,6 @@ class Executable:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
-
-    def with_shapes(self, shapes: Sequence[tuple[int, ...]], fed: list[int], runner: Runner) -> Executable:
-        """The same part for inputs of other shapes.
-
-        Args:
-            shapes: those of its inputs.
-            fed: which of them the runner takes.
-            runner: runs it.
-        """
-        made = copy.copy(self)
-        inputs = zip(self.about["inputs"], shapes, strict=False)
-        made.about = {**self.about, "inputs": [(name, dtype, shape) for (name, dtype, _), shape in inputs], "fed": fed}
-        made._inputs = [(shape, dtype, name) for (_, dtype, name), shape in zip(self._inputs, shapes, strict=False)]
-        made._computed_in = self._computed_in[: len(shapes)]
-        made._fed, made._runner, made._lock = fed, runner, threading.Lock()
-        return made
 
     def beside(self, runner: Runner, engine: str) -> Executable:
         """The same part, run by another engine's runner."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
 
 
+CORE = ("SetTensor", "Invoke", "GetTensor", "ResizeInputTensor", "AllocateTensors")
+"""What is called of LiteRT's compiled object, where it has them all."""
 RECYCLING = "recycled_arrays"
 """The pass of kernels/recycled_arrays.py, which few runners need."""
 
@@ -68,7 +70,7 @@ class PlainRunner:
         is_bare: bool = True,
     ) -> None:
         """``model`` is a file, mapped as long as this lives, or a file's content; ``shapes`` are those that the outputs
-        shall have, by default those that they have in the model. Without ``is_bare`` the interpreter may change sizes.
+        shall have, by default those that they have in the model. Without ``is_bare`` inputs may be resized.
         """
         from ai_edge_litert.interpreter import Interpreter
 
@@ -89,10 +91,13 @@ class PlainRunner:
             self._shapes = [None if shape == tuple(detail["shape"]) else shape for shape, detail in pairs]
         # The class is a thin cover of one compiled object; without it a run is a microsecond shorter.
         core: Any = getattr(self._interpreter, "_interpreter", None)
-        self._is_bare = is_bare and all(hasattr(core, name) for name in ("SetTensor", "Invoke", "GetTensor"))
-        self._set: Any = core.SetTensor if self._is_bare else self._interpreter.set_tensor
-        self._invoke: Any = core.Invoke if self._is_bare else self._interpreter.invoke
-        self._get: Any = core.GetTensor if self._is_bare else self._interpreter.get_tensor
+        has_core = all(hasattr(core, name) for name in CORE)
+        self._is_bare = is_bare and has_core
+        self._set: Any = core.SetTensor if has_core else self._interpreter.set_tensor
+        self._invoke: Any = core.Invoke if has_core else self._interpreter.invoke
+        self._get: Any = core.GetTensor if has_core else self._interpreter.get_tensor
+        self._resize: Any = core.ResizeInputTensor if has_core else self._interpreter.resize_tensor_input
+        self._allocate: Any = core.AllocateTensors if has_core else self._interpreter.allocate_tensors
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         for index, array in zip(self._inputs, inputs, strict=True):
@@ -159,10 +164,16 @@ class PlainRunner:
         """LiteRT's own."""
         return self._interpreter
 
-    @property
-    def inputs(self) -> Sequence[int]:
-        """The places of its inputs among its tensors."""
-        return self._inputs
+    def resize(self, shapes: Mapping[int, tuple[int, ...]]) -> None:
+        """Gives inputs other shapes, by their places; the others keep theirs.
+
+        Raises:
+            RunError: LiteRT refuses them.
+        """
+        with refusals():
+            for place, shape in shapes.items():
+                self._resize(self._inputs[place], np.array(shape, np.int32), False)
+            self._allocate()
 
     def result_bytes(self) -> list[int]:
         """The size of each output, for the sizes that the inputs have now."""
@@ -218,7 +229,7 @@ class PlainRunner:
         return float(np.median(samples))
 
     def close(self) -> None:
-        self._interpreter = self._set = self._invoke = self._get = None
+        self._interpreter = self._set = self._invoke = self._get = self._resize = self._allocate = None
 
 
 def has_fixed_sizes(core: Any, given: Sequence[int]) -> bool:

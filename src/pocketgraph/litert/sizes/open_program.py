@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import Node, canonical
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import (
     PADS,
@@ -44,7 +45,7 @@ from pocketgraph.litert.sizes.unit_axes import (
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
 
-class Origins(NamedTuple):
+class Origins(Record):
     """The graph's nodes that a program was lowered from.
 
     Attributes:
@@ -65,7 +66,7 @@ class Origins(NamedTuple):
         return {name for name in {*self.size_operands, *self.cuts} if self.nodes[name].op != "Reshape"}
 
 
-class OpenProgram(NamedTuple):
+class OpenProgram(Record):
     """A program for all sizes.
 
     Attributes:

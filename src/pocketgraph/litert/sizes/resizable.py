@@ -20,7 +20,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.running.runner import PlainRunner, Runner, refusals
+from pocketgraph.litert.running.runner import PlainRunner, Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.operator_sizes import Sizes
 
 Shapes = tuple[tuple[int, ...], ...]
+MOST_KEPT = 64  # sizes of one part; more are forgotten
 ROOM = 0.25  # share: of a size, that a model is given room for besides
 ROOM_STEP = 32  # elements: that room is a multiple of, so that it is divided by what the size is divided by
 MOST_ROOM = 1 << 22  # elements: of all inputs together, up to which there is room
 
 
-class Resizable:
+class Resizable(Runner):
     """A part for several sizes, which its model takes one after the other; safe for several threads.
 
     Args:
@@ -61,9 +62,11 @@ class Resizable:
         self._fits = fits
         self._tell = tell
         self._threads = 1 if about["one_thread"] else threads
-        self._part = Executable(about, None, None, self._threads, kept_as)
+        self._kept_as = kept_as
+        self._fed = [index for index in about["fed"] if index < len(about["opened"])]
         self._runner = PlainRunner(model, self._threads, is_bare=False)
-        self._shapes: Shapes = ()
+        self._ready: dict[Shapes, _Taken] = {}
+        self._shapes: Shapes = ()  # that the model has now
         self._room = 0  # elements of the largest inputs so far
         self._lock = threading.Lock()
 
@@ -76,31 +79,44 @@ class Resizable:
         """
         return Resizable(entry.about, entry.model, threads, kept_as)
 
-    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The part for inputs of these shapes.
+    def executable(self) -> Executable:
+        """Runs it with inputs of any shapes that it was made ready for."""
+        inputs = [(name, dtype, None) for name, dtype, _ in self.about["inputs"][: len(self.about["opened"])]]
+        about = {**self.about, "inputs": inputs, "fed": [*range(len(inputs))]}
+        return Executable(about, self, None, self._threads, self._kept_as)
+
+    def get_ready(self, shapes: Shapes) -> None:
+        """Gives the model the sizes of inputs of these shapes, so that it runs with them from now on.
 
         Raises:
             RunError: it does not take them.
         """
-        fed, taken, told = self._taken(shapes)
-        runner = _SizedRunner(self, taken, told)
+        taken = self._taken(shapes)
         with self._lock:
             self._make_room(shapes)
-            self._resize(taken)
-        return self._part.with_shapes(shapes, fed, runner)
+            self._resize(taken.shapes)
+            if len(self._ready) >= MOST_KEPT:
+                self._ready.clear()
+            self._ready[shapes] = taken
 
-    def _taken(self, shapes: Sequence[tuple[int, ...]]) -> tuple[list[int], Shapes, int]:
-        """Which inputs the model takes, the shapes of these and of what tells it numbers, and how many tell it such.
+    def is_ready(self, shapes: Shapes) -> bool:
+        """Whether it was made ready for inputs of these shapes."""
+        return shapes in self._ready
 
+    def waited(self, shapes: Shapes) -> float:
+        """Seconds that runs with inputs of these shapes have waited for the model to take their sizes again."""
+        taken = self._ready.get(shapes)
+        return taken.waited if taken is not None else 0.0
+
+    def _taken(self, shapes: Sequence[tuple[int, ...]]) -> _Taken:
+        """
         Raises:
             RunError: it does not take them.
         """
         told = self._tell(shapes) if self._tell is not None else ()
         if not self.takes(shapes, told):
             raise RunError("the program does not take these sizes")
-        fed = [index for index in self.about["fed"] if index < len(shapes)]
-        empty = [(0, *(max(0, number) for number in numbers)) for numbers in told]
-        return fed, (*[tuple(shapes[index]) for index in fed], *empty), len(told)
+        return _Taken([shapes[index] for index in self._fed], told)
 
     def _make_room(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Gives the model larger sizes than these, where they are larger than all before, but for the first ones."""
@@ -117,7 +133,7 @@ class Resizable:
             for shape, (_, sizes) in places
         ]
         with contextlib.suppress(RunError), quiet():  # sizes that do not go together: there is no room then
-            self._resize(self._taken(larger)[1])
+            self._resize(self._taken(larger).shapes)
             self._room = _elements(larger)
             # What is freed once tells the C library to keep arrays of up to that size for later ones.
             np.empty(max(self._runner.result_bytes()), np.uint8)
@@ -129,28 +145,51 @@ class Resizable:
             return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))
         return self._fits is None or self._fits(shapes, told)
 
-    def run(self, shapes: Shapes, inputs: Sequence[Array]) -> tuple[list[Array], float]:
-        """The model's outputs, and the seconds that it took to change the sizes.
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The model's outputs for inputs of shapes that it was made ready for.
 
         Raises:
             RuntimeError, ValueError: as LiteRT's; RunError where it does not take the sizes.
         """
+        shapes = tuple([array.shape for array in inputs])
+        taken = self._ready.get(shapes) or self._taken(shapes)
         with self._lock:
-            began = time.perf_counter() if shapes != self._shapes else 0.0
-            if began:
-                self._resize(shapes)
-            return self._runner.run(inputs), time.perf_counter() - began if began else 0.0
+            if taken.shapes != self._shapes:
+                began = time.perf_counter()
+                self._resize(taken.shapes)
+                taken.waited += time.perf_counter() - began
+            return self._runner.run([*[inputs[index] for index in self._fed], *taken.empty])
 
     def _resize(self, shapes: Shapes) -> None:
-        interpreter: Any = self._runner.interpreter
         earlier = self._shapes or (None,) * len(shapes)
         self._shapes = ()  # of none, should LiteRT refuse
-        with refusals():
-            for index, shape, own in zip(self._runner.inputs, shapes, earlier, strict=True):
-                if shape != own:
-                    interpreter.resize_tensor_input(index, shape)
-            interpreter.allocate_tensors()
+        pairs = enumerate(zip(shapes, earlier, strict=True))
+        self._runner.resize({place: shape for place, (shape, own) in pairs if shape != own})
         self._shapes = shapes
+
+    def close(self) -> None:
+        """Forgets the sizes so far; the model goes with the last plan that it is in."""
+        self._ready = {}
+
+
+class _Taken:
+    """What a model is given with inputs of some shapes.
+
+    Args:
+        fed: the shapes of those inputs that it takes.
+        told: the numbers that it is told.
+
+    Attributes:
+        shapes: those of all that it takes.
+        empty: the arrays that tell it numbers, by their shapes alone.
+        waited: seconds that it took so far to give the model these shapes, after others had used it.
+    """
+
+    def __init__(self, fed: Sequence[tuple[int, ...]], told: Shapes) -> None:
+        empty = [(0, *(max(0, number) for number in numbers)) for numbers in told]
+        self.shapes: Shapes = (*fed, *empty)
+        self.empty = [np.empty(shape, np.int32) for shape in empty]
+        self.waited = 0.0
 
 
 def _elements(shapes: Sequence[tuple[int, ...]]) -> int:
@@ -159,38 +198,6 @@ def _elements(shapes: Sequence[tuple[int, ...]]) -> int:
 
 def _with_room(size: int) -> int:
     return size + ROOM_STEP * math.ceil(size * ROOM / ROOM_STEP)
-
-
-class _SizedRunner(Runner):
-    """Runs a part for one set of sizes.
-
-    Attributes:
-        shapes: those of the model's inputs.
-        spent: seconds that it took so far to give the model these sizes, after others had used it.
-    """
-
-    def __init__(self, part: Resizable, shapes: Shapes, told: int) -> None:
-        self.shapes = shapes
-        self.spent = 0.0
-        self._part: Resizable | None = part
-        self._empty = [np.empty(shape, np.int32) for shape in shapes[len(shapes) - told :]]
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for these inputs, one array each.
-
-        Raises:
-            RunError: it is closed, maybe by another thread.
-        """
-        part = self._part
-        if part is None:
-            raise RunError("the part is closed")
-        results, took = part.run(self.shapes, [*inputs, *self._empty])
-        self.spent += took
-        return results
-
-    def close(self) -> None:
-        """Lets the part go, which is freed when nobody has it any more."""
-        self._part = None
 
 
 def least_sizes(program: OpenProgram, inputs: Sequence[Sizes]) -> list[list[int]]:

@@ -9,18 +9,19 @@ are set then, too. Those that follow from an input's elements would be set while
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-class SizeOperand(NamedTuple):
+class SizeOperand(Record):
     """A tensor of whole numbers that follow from the sizes.
 
     Attributes:

@@ -44,7 +44,7 @@ def widened_for_all(found: OpenProgram, without: Collection[str] = (), *, strict
     if len(operations) == len(program.operations):
         return found
     whole = Program(list(program.inputs), list(program.outputs), operations, dict(program.rounded))
-    return found._replace(program=whole, resized=resized)
+    return found.replace(program=whole, resized=resized)
 
 
 def _is_told_nothing(convolution: Operation) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from pocketgraph.graph.record import Record
 
 Atom: TypeAlias = "tuple[object, bool]"
 """(what decides, the value it must have): the slot of a Switch's predicate, or a Merge that may be dead."""
 
 
-class Way(NamedTuple):
+class Way(Record):
     """One of the ways of a switch of many: what decides is the number in a slot.
 
     Attributes:
@@ -23,7 +25,7 @@ class Way(NamedTuple):
     ways: int
 
 
-class Liveness(NamedTuple):
+class Liveness:
     """The conditions under which a value is live.
 
     Attributes:
@@ -31,8 +33,9 @@ class Liveness(NamedTuple):
         witnesses: slots that are all live exactly when the value is.
     """
 
-    atoms: frozenset[Atom]
-    witnesses: tuple[int, ...]
+    def __init__(self, atoms: frozenset[Atom], witnesses: tuple[int, ...]) -> None:
+        self.atoms = atoms
+        self.witnesses = witnesses
 
 
 LIVE = Liveness(frozenset(), ())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from pocketgraph.graph import Tensor
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER, WRITTEN_OUT_FROM
 from pocketgraph.runtime.engines.step_codegen import MOST_STEPS, StepCodegen
 from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, place, raise_failure
@@ -42,7 +42,6 @@ class StepList(tuple[Step, ...]):
             raise_failure(step, values, error)
 
 
-@dataclass(eq=False, repr=False)
 class Region:
     """Steps that share one set of slots, with the constants they start from.
 
@@ -51,10 +50,11 @@ class Region:
         constants: (slot, tensor) of each constant; they are read when the region first runs.
     """
 
-    size: int
-    constants: list[tuple[int, Tensor]]
-    _base: list[Any] | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, size: int, constants: list[tuple[int, Tensor]]) -> None:
+        self.size = size
+        self.constants = constants
+        self._base: list[Any] | None = None
+        self._lock = threading.Lock()
 
     def fresh(self, run: Run) -> list[Any]:
         """A set of slots for one execution."""
@@ -100,7 +100,7 @@ def executor(steps: Sequence[Step], run: Run) -> Callable[[list[Any]], None]:
     return lambda values: take(steps, values, run)
 
 
-class LoopRounds(NamedTuple):
+class LoopRounds(Record):
     """The steps of a region; of a loop's, by when they are taken.
 
     Attributes:

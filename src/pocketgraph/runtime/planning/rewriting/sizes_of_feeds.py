@@ -6,13 +6,14 @@ words [1, ?] ── GatherV2 ── MatMul [1, ?, 64] ── Shape         Shape
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, canonical, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 from pocketgraph.kernels.shapes import Inferred, infer
 
 PREFIX = "sizes_of_feeds"
@@ -32,7 +33,7 @@ Place: TypeAlias = "tuple[int, int]"
 """An open size: which feed's, and along which axis."""
 
 
-class Sized(NamedTuple):
+class Sized(Record):
     """A graph in which shapes are read off what is fed.
 
     Attributes:

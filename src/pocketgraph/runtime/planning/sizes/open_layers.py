@@ -8,10 +8,11 @@ x [1, ?, 8] ── Shape ── Range ── Less ── Cast ── mask [1, ?]
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.op_traits import CONVOLUTIONS, HEAVY, SELECTS, ops_with
+from pocketgraph.graph.record import Record
 from pocketgraph.kernels.shapes import Inferred
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ COMPUTES_SHAPES = ops_with("moves", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 
 
-class OpenCall(NamedTuple):
+class OpenCall(Record):
     """Calls that differ in sizes alone, for which one program is looked for.
 
     Attributes:

@@ -53,7 +53,7 @@ def opened_part(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> Serve
         layers: the graph's nodes, sorted.
         inferred: what is known of the graph while sizes are open.
     """
-    opened, compiled, request, nodes, _ = call
+    opened, compiled, request, nodes = call.key, call.compiled, call.request, call.nodes
     graph = request.graph
     part = ProgramLayers(opened, layers, nodes, inferred)
     if not part.is_possible or not any(op in HEAVY for op in part.ops.values()):

@@ -125,7 +125,7 @@ def _of_layers(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> Served
 
 def _of_all(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCalls | None:
     """One program for the whole graph, which is told the sizes of its inputs alone, and can be kept."""
-    opened, compiled, request, nodes, kept_as = call
+    opened, compiled, request, nodes = call.key, call.compiled, call.request, call.nodes
     wanted = [*map(str, opened.fetches)]
     executable = compiled.executable
     program = executable.program if executable is not None else None
@@ -154,7 +154,7 @@ def _of_all(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCal
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
         resizable = engine.resizable(
-            found, names, types, request.threads, kept_as, sizes_of, ahead=AHEAD not in request.without
+            found, names, types, request.threads, call.kept_as, sizes_of, ahead=AHEAD not in request.without
         )
     except RunError:
         return None

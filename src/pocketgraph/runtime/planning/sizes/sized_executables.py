@@ -12,11 +12,8 @@ from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN
 from pocketgraph.runtime.planning.execution_plan import Runnable
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-
-MOST_KEPT = 64  # sizes of one part; more are forgotten
 
 
 class SizedExecutables(Runnable):
@@ -31,6 +28,7 @@ class SizedExecutables(Runnable):
 
     Attributes:
         about: what is known of the program.
+        waited: seconds that runs with inputs of such shapes have waited for the program to take them again.
     """
 
     engine = ""
@@ -44,10 +42,12 @@ class SizedExecutables(Runnable):
     ) -> None:
         self.about = resizable.about
         self.comparison = comparison
+        self.waited = resizable.waited
         self._resizable = resizable
+        self._executable = resizable.executable()
+        self._run = self._executable.direct(range(len(sizes)))
         self._open = [[axis for axis, size in enumerate(own) if size is None] for own in sizes]
         self._instead = instead
-        self._made: dict[Shapes, tuple[Executable, Callable[[Sequence[Array]], list[Array]]]] = {}
         self._lock = threading.Lock()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -56,44 +56,29 @@ class SizedExecutables(Runnable):
         Raises:
             RunError: LiteRT failed, or does not take these sizes where nothing else does.
         """
-        shapes = tuple([array.shape for array in inputs])
-        found = self._made.get(shapes) or self._sized(shapes)
-        if found is not None:
-            return found[1](inputs)
+        if self.takes(tuple([array.shape for array in inputs])):
+            return self._run(inputs)
         if self._instead is None:
             raise RunError("the program does not take these sizes")
         return self._instead(inputs)
 
     def takes(self, shapes: Shapes) -> bool:
-        """Whether the program takes inputs of these shapes."""
-        return shapes in self._made or self._sized(shapes) is not None
-
-    def waited(self, shapes: Shapes) -> float:
-        """Seconds that runs with these shapes have waited for the program to take them again."""
-        found = self._made.get(shapes)
-        return found[0].waited if found is not None else 0.0
-
-    def _sized(self, shapes: Shapes) -> tuple[Executable, Callable[[Sequence[Array]], list[Array]]] | None:
-        """The program for these sizes; None where it does not take them."""
+        """Whether the program takes inputs of these shapes, for which it is made ready."""
+        if self._resizable.is_ready(shapes):
+            return True
         if any(shape[axis] < SMALLEST_OPEN for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
-            return None
+            return False
         with self._lock:
             if self.comparison is not None and not self.comparison.is_trusted:
-                return None
+                return False
             try:
-                made = self._resizable.sized(shapes)
+                self._resizable.get_ready(shapes)
             except RunError:
-                return None
+                return False
             if self.comparison is not None:
-                self.comparison.watch(made)
-            if len(self._made) >= MOST_KEPT:
-                self._made.clear()
-            self._made[shapes] = found = (made, made.direct(range(len(shapes))))
-            return found
+                self.comparison.watch(self._executable)
+            return True
 
     def close(self) -> None:
-        """Lets go of what runs it for the sizes so far; the program goes with the last plan that it is in."""
-        with self._lock:
-            made, self._made = self._made, {}
-        for each, _ in made.values():
-            each.close()
+        """Forgets the sizes so far; the program goes with the last plan that it is in."""
+        self._resizable.close()
