@@ -79,6 +79,7 @@ LARGE_PART = 4_000_000  # multiplications: of a part (40 µs), from which other 
 MEASURED_ROUNDS = 11  # rounds: that are enough to tell which of two engines is faster
 MOST_MEASURED_ROUNDS = 33  # rounds: of which so many are to be undisturbed
 FEWEST_MEASURED_ROUNDS = 5  # rounds: undisturbed, that will do when it takes too long
+FEWEST_LONG_ROUNDS = 3  # rounds: undisturbed, that will do when it takes twice as long, as each is of one long run
 MOST_MEASURED_SECONDS = 3.0  # seconds: on the clock, after which fewer rounds do
 ROUND_SECONDS = 0.02  # seconds: that a program runs in a round, at least
 UNSTEADY = 1.25  # share: of its least time, from which a typical round says more of the machine than of the program

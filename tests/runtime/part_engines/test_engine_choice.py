@@ -374,6 +374,15 @@ def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.Mon
     assert not found.is_steady
 
 
+@pytest.mark.parametrize(("waits", "turns"), [(0.0, 3), (0.5, 5)])
+def test_runs_of_seconds_are_measured_a_few_times(waits: float, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    slower, faster = (machine.program(seconds, [0.0], [waits], seconds) for seconds in (1.2, 1.08))
+    found = paired_timing.times_in_turns(slower, faster, 2)
+    assert machine.turn == 2 * turns
+    assert (found.ratio, found.is_steady) == (pytest.approx(0.9), not waits)
+
+
 @pytest.mark.parametrize(("threads", "ratio"), [(1, 0.8), (2, 0.8), (2, 1.25)])
 def test_neighbours_do_not_decide(threads: int, ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers wait in every round, and runs take by turns one to four times as long as they should."""

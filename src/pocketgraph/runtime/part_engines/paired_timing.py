@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from pocketgraph.litert.cost_model import (
     DISTURBED_SHARE,
+    FEWEST_LONG_ROUNDS,
     FEWEST_MEASURED_ROUNDS,
     MEASURED_ROUNDS,
     MOST_MEASURED_ROUNDS,
@@ -64,15 +65,18 @@ def times_in_turns(first: Callable[[], object], second: Callable[[], object], th
     undisturbed: list[tuple[_TimedRound, _TimedRound]] = []
     every: list[tuple[_TimedRound, _TimedRound]] = []
     began = time.perf_counter()
-    while len(undisturbed) < MEASURED_ROUNDS and len(every) < MOST_MEASURED_ROUNDS:
-        is_late = time.perf_counter() - began > MOST_MEASURED_SECONDS
-        if is_late and (len(undisturbed) >= FEWEST_MEASURED_ROUNDS or len(every) >= MEASURED_ROUNDS):
-            break
+    enough, most = MEASURED_ROUNDS, MOST_MEASURED_ROUNDS
+    while len(undisturbed) < enough and len(every) < most:
         pair = _round(first, threads), _round(second, threads)
         every.append(pair)
         if threads == 1 or not any(each.is_disturbed for each in pair):
             undisturbed.append(pair)
-    has_enough = len(undisturbed) >= FEWEST_MEASURED_ROUNDS
+        taken = time.perf_counter() - began
+        if taken > 2 * MOST_MEASURED_SECONDS:
+            enough, most = FEWEST_LONG_ROUNDS, FEWEST_MEASURED_ROUNDS
+        elif taken > MOST_MEASURED_SECONDS:
+            enough, most = FEWEST_MEASURED_ROUNDS, MEASURED_ROUNDS
+    has_enough = len(undisturbed) >= min(enough, FEWEST_MEASURED_ROUNDS)
     counted = undisturbed if has_enough else every
     firsts, seconds = ([pair[which].seconds for pair in counted] for which in (0, 1))
     is_even = all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
