@@ -342,6 +342,64 @@ def test_the_constant_scale_of_a_batch_norm_is_nothing_that_a_judge_takes() -> N
     assert main_outputs(graph) == ["probabilities"]
 
 
+def test_the_moving_average_of_a_batch_norm_written_by_hand_is_no_judge() -> None:
+    """Its decay is a constant, and what scales it comes from other weights."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = VariableV2(dtype=float, shape=[4,3])
+        w/read = Identity(w, T=float)
+        layer = MatMul(x, w/read, T=float)
+        mean = VariableV2(dtype=float, shape=[3])
+        mean/read = Identity(mean, T=float)
+        gamma = VariableV2(dtype=float, shape=[3])
+        gamma/read = Identity(gamma, T=float)
+        epsilon = Const(float[3] 0.001)
+        flag = Placeholder(dtype=bool)
+        s = Switch(gamma/read, flag, T=float)
+        softened = Add(s, epsilon, T=float)
+        scale = Rsqrt(softened, T=float)
+        scaled = Mul(layer, scale, T=float)
+        offset = Mul(mean/read, scale, T=float)
+        probabilities = Sub(scaled, offset, T=float)
+        decay = Const(float 0.99)
+        kept = Mul(mean/read, decay, T=float)
+        average = Assign(mean, kept, T=float)
+        rate = Const(float 0.1)
+        into_gamma = Mul(mean/read, decay, T=float)
+        update_gamma = ApplyGradientDescent(gamma, rate, into_gamma, T=float)
+        train = NoOp(^update_gamma)
+    """)
+    assert main_outputs(graph) == ["probabilities"]
+
+
+def test_scores_are_found_where_labels_reach_a_learning_rate_that_is_kept_and_a_pick_is_cast() -> None:
+    """As a tagger of TensorFlow 1.0 trains its embedding: rows of it are updated with a gradient times a variable."""
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[?])
+        labels = Placeholder(dtype=int32, shape=[?])
+        table = VariableV2(dtype=float, shape=[9,3])
+        table/read = Identity(table, T=float)
+        rows = Gather(table/read, x, Tparams=float, Tindices=int32)
+        w = VariableV2(dtype=float, shape=[3,4])
+        w/read = Identity(w, T=float)
+        scores = MatMul(rows, w/read, T=float)
+        loss = SparseSoftmaxCrossEntropyWithLogits(scores, labels, T=float, Tlabels=int32)
+        axis = Const(int32 1)
+        best = ArgMax(scores, axis, T=float, Tidx=int32, output_type=int64)
+        class = Cast(best, SrcT=int64, DstT=int32)
+        same = Equal(class, labels, T=int32)
+        hits = Cast(same, SrcT=bool, DstT=float)
+        all = Const(int32[1] 0)
+        accuracy = Mean(hits, all, T=float, Tidx=int32)
+        rate = VariableV2(dtype=float, shape=[])
+        rate/read = Identity(rate, T=float)
+        gradients/scores = MatMul(loss:1, w/read, T=float, transpose_b=true)
+        SGD/update_table/mul = Mul(gradients/scores, rate/read, T=float)
+        SGD/update_table = ScatterSub(table, x, SGD/update_table/mul, T=float, Tindices=int32)
+    """)
+    assert main_outputs(graph) == ["scores"]
+
+
 @pytest.mark.parametrize("op", ["Select", "SelectV2"])
 def test_a_policy_that_explores_gives_the_scores_of_its_actions(op: str) -> None:
     graph = parse(f"""{BODY}

@@ -66,6 +66,23 @@ BRANCHES = """
     louder = Add(s:1, noise, T=float)
     dropped = Merge(plain, louder, T=float)
 """
+AVERAGING = """
+    x = Placeholder(dtype=float, shape=[?,3])
+    flag = Placeholder(dtype=bool, shape=<unknown>)
+    id = Identity(flag, T=bool)
+    mean = VariableV2(dtype=float, shape=[3])
+    read = Identity(mean, T=float)
+    s = Switch(x, id, T=float)
+    stored = Switch(read, id, T=float)
+    plain = Sub(s, stored, T=float)
+    axis = Const(int32[1] 0)
+    batch = Mean(s:1, axis, T=float, Tidx=int32)
+    r = RefSwitch(mean, id, T=float)
+    average = Assign(r:1, batch, T=float)
+    normed = Sub(s:1, batch, ^average, T=float)
+    y = Merge(plain, normed, T=float)
+"""
+"""A batch norm written by hand that stores its average with tf.assign."""
 CLASSES = """
     flat_size = Const(int32 [-1, 64])
     flat = Reshape(dropped, flat_size, T=float)
@@ -85,6 +102,7 @@ CLASSES = """
         (BRANCHES, {"flag": False}),
         (BRANCHES.replace("Identity(s,", "Identity(s:1,").replace("Shape(s:1", "Shape(s").replace("Add(s:1", "Add(s"),
          {"flag": True}),
+        (AVERAGING, {"flag": False}),
         (BRANCHES.replace("flag", "net/phase_train"), {"net/phase_train": False}),
         (BRANCHES.replace("RandomUniform", "Fill").replace("size, dtype=float", "size, zero, T=float"), {}),
         ("x = Placeholder(dtype=float, shape=[2])\ntemperature = Placeholder(dtype=float, shape=[])\n"

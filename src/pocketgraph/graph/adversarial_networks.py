@@ -49,13 +49,13 @@ def _applied(
     graph: Graph, layers: Collection[Node], weights: Collection[str], behind: Collection[str]
 ) -> dict[str, tuple[list[str], list[str]]]:
     """Of each variable that one kind of layer applies to both, at the same place among its inputs (the scale of a batch
-    norm is no picture): the values that no weight went into, and those that some did."""
+    norm is no picture): the values that no weight went into, constants aside, and those that some did."""
     found: dict[tuple[str, str, int], tuple[list[str], list[str]]] = {}
     for node in layers:
         taken = [node_name(ref) for ref in node.data_inputs]
         variables = {_variable_of(graph, name) for name in taken if name in weights} - {""}
         for place, name in enumerate(taken):
-            if name not in weights:
+            if name not in weights and (name not in graph or graph[name].op != "Const"):
                 for variable in variables:
                     found.setdefault((variable, node.op, place), ([], []))[name in behind].append(name)
     return {variable: both for (variable, _, _), both in found.items() if all(both)}

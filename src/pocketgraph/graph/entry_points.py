@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pocketgraph.errors import GraphError, UsageError, nearest
 from pocketgraph.graph.entry_survey import SIDE_RESULTS, EntrySurvey, LikelyEntry
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Graph
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.opdefs import output_dtypes
 
@@ -29,6 +30,8 @@ def _ends(graph: Graph, survey: EntrySurvey) -> list[LikelyEntry]:
     stated = _stated(
         graph, list(graph.outputs), [s.outputs.values() for s in graph.public_signatures.values()], "output"
     )
+    if stated and is_model_file(graph):
+        return stated  # such a file runs as a whole
     known = {node_name(name) for name, _ in stated}
     ranked = [r for r in survey.outputs if r.name not in known]
     return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]

@@ -154,7 +154,7 @@ class EntrySurvey:
             found[node.name] = ranked
         pick = self._behind_trivial(node)[0] if self._reach.takers(node) else node
         if self.is_trained and pick.op in _PICKS and pick.data_inputs:
-            scores = self._graph.find_producer(pick.data_inputs[0])
+            scores = self._graph.find_producer(pick.data_inputs[0], _PICKS)
             ranked = self._rank(scores) if scores is not None and scores.name in self._inner else None
             if ranked is not None:
                 found.setdefault(ranked.name, ranked)

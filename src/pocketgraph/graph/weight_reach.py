@@ -18,6 +18,7 @@ from pocketgraph.graph.tensor import Tensor
 PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
+_UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]|(Resource)?Scatter(Add|Sub|Update)$")
 _PARSES = re.compile(r"ParseExample|ParseSingle")
 SIZES = ops_with("shape") | {"ZerosLike", "OnesLike"}  # their results tell of their input no more than its shape
 _THROUGH = frozenset({
@@ -46,7 +47,7 @@ class WeightReach:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        left_over = self._left_over() | self._asserted() | summary_only_nodes(graph)
+        left_over = self._left_over() | self._asserted() | self._of_updates() | summary_only_nodes(graph)
         self.model = [
             node
             for node in graph
@@ -90,6 +91,12 @@ class WeightReach:
         told = [self._graph[name] for node in asserting for name in map(node_name, node.data_inputs)
                 if name in self._graph]  # fmt: skip
         return self._leading_only_to({node.name for node in asserting}, told, lambda node: node.op in _CONDITIONS)
+
+    def _of_updates(self) -> set[str]:
+        """What is computed for an optimizer's update alone, such as a gradient times a learning rate that is kept."""
+        updates = {node.name: node for node in self._graph if _UPDATES.match(node.op)}
+        taken = {name for node in updates.values() for name in map(node_name, node.data_inputs) if name in self._graph}
+        return {name for name in taken if all(user.name in updates for user in self.takers(self._graph[name]))}
 
     def _leading_only_to(self, ends: set[str], waiting: list[Node], is_one: Callable[[Node], bool]) -> set[str]:
         """The nodes of a kind that lead to nothing but these ends, from those that wait on back."""

@@ -99,7 +99,7 @@ def _branches(graph: Graph, name: str) -> tuple[set[str], set[str]]:
 def _has_training(graph: Graph, names: Collection[str]) -> bool:
     return any(
         node.op in RANDOM
-        or node.op.startswith(("AssignSub", "AssignMovingAvg", "AssignSubVariableOp"))
+        or node.op.startswith("Assign")
         or (node.op in FUSED_BATCH_NORMS and node.attr("is_training") is not False)
         for node in (graph[name] for name in names)
     )

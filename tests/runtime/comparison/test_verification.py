@@ -117,6 +117,29 @@ def test_made_up_feeds_that_neither_model_answers_prove_nothing(last: str, probl
     assert len(chosen.notes) == ("Log" in last)
 
 
+def test_an_eight_bit_model_that_gives_no_numbers_either_proves_nothing() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float[2,3] 1.0)
+        m = MatMul(x, w, T=float)
+        offset = Const(float -1e30)
+        far = AddV2(m, offset, T=float)
+        y = Log(far, T=float)
+    """
+    coded = (
+        text.replace("Const(float[2,3] 1.0)", "Dequantize(codes, low, high, T=quint8)")
+        + """
+        codes = Const(quint8[2,3] 255)
+        low = Const(float 0)
+        high = Const(float 1)
+    """
+    )
+    report = verify(parse(text), parse(coded), outputs=["y"])
+    assert not report
+    assert report.is_eight_bit
+    assert report.outputs[0].problem.startswith("holds no finite number in either model")
+
+
 def test_what_boxes_are_selected_from_is_compared_where_noise_has_none() -> None:
     """A detector whose shares never reach its threshold on made-up pictures."""
     text = """

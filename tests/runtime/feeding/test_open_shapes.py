@@ -210,3 +210,22 @@ def test_a_series_is_as_long_as_what_it_is_split_into() -> None:
         w=(3, 4),
     )
     assert synthetic_shapes(model, ["y"]) == {"x": (1, 90, 3)}
+
+
+def test_a_picture_is_large_enough_that_the_mean_at_the_end_is_of_something() -> None:
+    model = graph(
+        """
+        x = Placeholder(dtype=float, shape=[?,8,?,1])
+        first = AvgPool(x, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID", T=float)
+        second = AvgPool(first, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID", T=float)
+        axes = Const(int32 [1, 2])
+        pooled = Mean(second, axes, T=float, Tidx=int32)
+        y = MatMul(pooled, w, T=float)
+        """,
+        w=(1, 3),
+    )
+    (shape,) = synthetic_shapes(model, ["y"]).values()
+    assert shape[2] >= 4
+    with Session(model) as session:
+        (answer,) = session.run(["y"], synthetic_feeds(model, ["y"]))
+    assert np.isfinite(answer).all()

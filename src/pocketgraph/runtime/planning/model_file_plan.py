@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPES, is_litert_file
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation
@@ -126,7 +126,7 @@ class _LiteRTFile(_FileRun):
         operators = [node for node in self.graph if node.op.startswith(PREFIX)]
         last = self.graph.producer(next(iter(self.graph.signatures[self._key].outputs.values())))
         if len(self.graph.signatures) > 1 or self.graph.secret:
-            return [_share(last, 1.0)]
+            return [share_of(last, 1.0)]
         with tempfile.NamedTemporaryFile(suffix=".tflite", delete=False) as file:
             file.write(with_fixed_sizes(self.graph.extra))
         try:
@@ -136,9 +136,9 @@ class _LiteRTFile(_FileRun):
         operations = [Operation(node.op.removeprefix(PREFIX).upper(), [], []) for node in operators]
         took = shared_out(events, operations) if events else None
         if took is None:
-            return [_share(last, 1.0)]
+            return [share_of(last, 1.0)]
         total = sum(took)
-        return [_share(node, part / total) for node, part in zip(operators, took, strict=True)]
+        return [share_of(node, part / total) for node, part in zip(operators, took, strict=True)]
 
     def close(self) -> None:
         super().close()
@@ -159,12 +159,14 @@ def _is_state(node: Node) -> bool:
     return node.dtype("dtype") is not STRING and shape is not None and math.prod(shape.known) > 0
 
 
-def _share(node: Node, part: float) -> OperationShare:
-    shapes = [shape.known for shape in node.attrs.get(SHAPES, ()) if shape.is_known]  # type: ignore[union-attr]
-    types = [dtype.numpy for dtype in node.attrs.get(TYPES, ())]  # type: ignore[union-attr]
-    size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in zip(types, shapes, strict=False))
-    outputs = tuple(zip((dtype.name for dtype in types), shapes, strict=False))
-    return OperationShare(node.name, node.op, part, size, outputs)
+def share_of(node: Node, part: float) -> OperationShare:
+    """An operator's share of a run, with the types, shapes and bytes of its results but for handles of variables."""
+    results = zip(node.attrs.get(TYPES, ()), node.attrs.get(SHAPES, ()), strict=False)  # type: ignore[arg-type]
+    held = [
+        (dtype.numpy, shape.known) for dtype, shape in results if shape.is_known and dtype not in (RESOURCE, VARIANT)
+    ]
+    size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in held)
+    return OperationShare(node.name, node.op, part, size, tuple((dtype.name, shape) for dtype, shape in held))
 
 
 def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
