@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pocketgraph.formats.keras import plain_layers, recurrent_layers, window_layers
+from pocketgraph.formats.keras import loops_over_time, plain_layers, window_layers
 from pocketgraph.formats.keras.layer_writer import LayerWriter, Rule, Value
 
 
@@ -53,7 +53,7 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[Value]) -> Value | list[
 
 
 RULES: dict[str, Rule] = {
-    **plain_layers.RULES, **window_layers.RULES, **recurrent_layers.RULES,
+    **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES,
     "TimeDistributed": time_distributed, "Bidirectional": bidirectional,
 }  # fmt: skip
 """How each class of layers is written."""
