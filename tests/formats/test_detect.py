@@ -100,6 +100,7 @@ LOADABLE = {
     Kind.TFLITE,
     Kind.ONNX,
     Kind.TENSORFLOW_JS,
+    Kind.TENSORFLOW_JS_LAYERS,
     Kind.GRAPH_DEF_TEXT,
     Kind.META_GRAPH,
     Kind.SAVED_MODEL_FILE,

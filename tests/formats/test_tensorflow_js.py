@@ -91,17 +91,6 @@ def test_a_signature_without_inputs_means_all_placeholders(copied: pathlib.Path)
     assert pocketgraph.load(copied).outputs == ()
 
 
-def test_layers_of_keras_are_refused_with_what_to_do(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "model.json"
-    for described in (
-        {"format": "layers-model", "modelTopology": {"model_config": {}}},
-        {"weightsManifest": [{"paths": ["x" * 5000], "weights": []}], "modelTopology": {"model_config": {}}},
-    ):
-        path.write_text(json.dumps(described))
-        with pytest.raises(FormatError, match=r"a TensorFlow.js model of Keras layers.*tfjs_layers_model"):
-            pocketgraph.load(path)
-
-
 def test_missing_and_short_shards_are_told(copied: pathlib.Path) -> None:
     second = copied.parent / "group1-shard2of2.bin"
     content = second.read_bytes()

@@ -61,9 +61,7 @@ class Kind(Enum):
     TENSORFLOW_JS = ("a graph model of TensorFlow.js", "pocketgraph summarize_graph --in_graph={}")
     TENSORFLOW_JS_LAYERS = (
         "a TensorFlow.js model of Keras layers",
-        "give the SavedModel or Keras model that it was converted from; where that is lost, the package tensorflowjs "
-        "makes a SavedModel of it: tensorflowjs_converter --input_format=tfjs_layers_model "
-        "--output_format=keras_saved_model {} saved_model",
+        "pocketgraph summarize_graph --in_graph={}",
     )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")

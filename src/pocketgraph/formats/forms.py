@@ -230,7 +230,7 @@ for _form in (
     FileForm("meta", _write_meta, _read_meta, (".meta",), (Kind.META_GRAPH,)),
     FileForm("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
     FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
-    FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS,)),
+    FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

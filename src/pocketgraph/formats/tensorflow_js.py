@@ -1,4 +1,4 @@
-"""Graph models of TensorFlow.js: a GraphDef in JSON, and beside it files ("shards") with the values of its constants.
+"""Models of TensorFlow.js: a GraphDef or layers of Keras in JSON, and beside it files ("shards") with their values.
 
 Source: tensorflow/tfjs: tfjs-converter/python/tensorflowjs/{read_weights,quantization}.py and
 tfjs-core/src/io/io_utils.ts.
@@ -16,8 +16,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import graphdef
-from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import mapped
+from pocketgraph.formats.keras.topology import parse as keras_model
 from pocketgraph.formats.protos import message
 from pocketgraph.formats.tensorflow_js_ops import with_plain_ops
 from pocketgraph.graph import DType, Graph
@@ -46,11 +46,10 @@ def parse(buffer: Buffer, where: str) -> Graph:
     """
     described = _json(buffer, where)
     topology = described.get("modelTopology")
-    if not isinstance(topology, dict) or not isinstance(topology.get("node"), list):
-        raise FormatError(
-            f"this is {Kind.TENSORFLOW_JS_LAYERS.value[0]}, not a GraphDef", where=where,
-            hint=Kind.TENSORFLOW_JS_LAYERS.value[1],
-        )  # fmt: skip
+    if not isinstance(topology, dict):
+        raise FormatError("this is a JSON file without a model", where=where)
+    if "node" not in topology:
+        return keras_model(topology, _weights(described.get("weightsManifest", []), where), where)
     made = _graph_def(topology, where)
     initializer = described.get("modelInitializer")
     if isinstance(initializer, dict):

@@ -1,0 +1,59 @@
+"""Activation functions of Keras, by the names in a model's description.
+
+Source: tensorflow/tfjs: tfjs-layers/src/activations.ts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pocketgraph.formats.keras.layer_writer import LayerWriter, Value
+from pocketgraph.graph.dtype import FLOAT
+
+OPS = {
+    "relu": "Relu", "relu6": "Relu6", "elu": "Elu", "selu": "Selu", "sigmoid": "Sigmoid", "tanh": "Tanh",
+    "softplus": "Softplus", "softsign": "Softsign", "exponential": "Exp", "softmax": "Softmax",
+    "log_softmax": "LogSoftmax", "logSoftmax": "LogSoftmax",
+}  # fmt: skip
+"""Those that are one op."""
+IDENTITIES = ("linear", None)
+
+
+def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
+    """What an activation function makes of a tensor.
+
+    Raises:
+        FormatError: no function has this name.
+    """
+    if isinstance(function, Mapping):  # a serialized function or layer
+        inner = function.get("config")
+        function = inner if isinstance(inner, str) else function.get("class_name")
+    if function in IDENTITIES:
+        return value
+    if function in OPS:
+        return writer.add(OPS[function], value)
+    if function in ("swish", "silu"):
+        return writer.add("Mul", value, writer.add("Sigmoid", value))
+    if function == "mish":
+        return writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value)))
+    if function in ("hard_sigmoid", "hardSigmoid"):
+        sloped = scaled(writer, value, 0.2, 0.5)
+        limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
+        return writer.add("Minimum", writer.add("Maximum", sloped, limits[0]), limits[1])
+    if function == "gelu":  # half the value, times one and the error function of the value by the root of two
+        error = writer.add("Erf", scaled(writer, value, math.sqrt(0.5)))
+        return writer.add("Mul", value, scaled(writer, error, 0.5, 0.5))
+    if function == "gelu_new":
+        cubic = writer.add("Mul", writer.add("Mul", value, value), value)
+        inner_sum = writer.add("AddV2", value, scaled(writer, cubic, 0.044715))
+        bent = writer.add("Tanh", scaled(writer, inner_sum, math.sqrt(2 / math.pi)))
+        return writer.add("Mul", value, scaled(writer, bent, 0.5, 0.5))
+    raise writer.refuse(f"has the activation '{function}', which is not read")
+
+
+def scaled(writer: LayerWriter, value: Value, factor: Any, offset: Any = None) -> Value:
+    """A tensor times a number, and a number added to it."""
+    product = writer.add("Mul", value, writer.const(factor, "factor", FLOAT))
+    return product if offset is None else writer.add("AddV2", product, writer.const(offset, "offset", FLOAT))

@@ -1,0 +1,208 @@
+"""Writes the nodes of one call of a Keras layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.errors import FormatError
+from pocketgraph.graph import DType, Node, const, opdefs
+from pocketgraph.graph.attr import AttrValue
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.edit import claim_name
+
+Array = np.ndarray[Any, Any]
+Dims = tuple["int | None", ...]
+
+
+class Value(NamedTuple):
+    """A tensor: its name, its sizes with the batch's first, as far as known, and its element type.
+
+    ``mask`` is a tensor of bools, [batch, time], which says the steps that count; None where all do.
+    """
+
+    ref: str
+    dims: Dims
+    dtype: DType = FLOAT
+    mask: Value | None = None
+
+
+class ModelNodes:
+    """The nodes of a model, in the order in which they are made.
+
+    Attributes:
+        nodes: by name.
+        weights: the stored values by name.
+        where: the file, for messages.
+    """
+
+    def __init__(self, weights: Mapping[str, Array], where: str) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.taken: set[str] = set()
+        self.weights, self.where = weights, where
+        self._constants: dict[str, Value] = {}
+        self._endings: dict[tuple[str, str], list[str]] = {}
+        for name in weights:
+            first, *inner, last = name.split("/") if "/" in name else ("", name)
+            for part in (first, *inner):  # a layer's name, or that of the cell in it
+                self._endings.setdefault((part, last), []).append(name)
+
+    def put(self, node: Node) -> str:
+        self.nodes[node.name] = node
+        return node.name
+
+    def weight_name(self, layer: str, name: str, scope: str) -> str | None:
+        """Which stored weight is a layer's: ``LAYER/NAME``, or with names of models or of a cell around it."""
+        if f"{layer}/{name}" in self.weights:
+            return f"{layer}/{name}"
+        found = self._endings.get((layer.rpartition("/")[2], name), [])
+        found = [one for one in found if f"/{layer}/" in f"/{one}"]
+        inside = [one for one in found if one.startswith(scope)] or found
+        return inside[0] if len(inside) == 1 else None
+
+    def constant(self, name: str) -> Value:
+        """The constant of a stored weight, made once however many calls read it."""
+        if name not in self._constants:
+            array = self.weights[name]
+            made = self.put(const(claim_name(name, self.taken), array))
+            self._constants[name] = Value(made, array.shape, DType.of_numpy(array.dtype))
+        return self._constants[name]
+
+
+class LayerWriter:
+    """What a layer's rule writes with.
+
+    Attributes:
+        layer: its name.
+        owners: the names of layers that its weights may be stored under: its own, and its wrapper's.
+        kind: its class.
+        config: what the file says of it.
+        model: where its nodes go.
+    """
+
+    def __init__(
+        self, model: ModelNodes, kind: str, config: Mapping[str, Any], scope: str, call: str, wrapper: str = ""
+    ) -> None:
+        self.model, self.kind, self.config = model, kind, config
+        self.layer = str(config.get("name", call))
+        self.owners = (self.layer, wrapper) if wrapper else (self.layer,)
+        self.scope, self.call = scope, call
+
+    def refuse(self, reason: str) -> FormatError:
+        """The error of a layer that cannot be written."""
+        return FormatError(
+            f"the layer '{self.layer}' ({self.kind}) {reason}",
+            where=self.model.where,
+            hint="give the SavedModel of the Keras model that it was converted from: model.export('saved_model')",
+        )
+
+    def expect(self, **settings: object) -> None:
+        """Makes sure that settings are as given here, where the file says any.
+
+        Raises:
+            FormatError: one is not.
+        """
+        for name, wanted in settings.items():
+            found = self.config.get(name, wanted)
+            if (list(found) if isinstance(found, tuple) else found) != wanted:
+                raise self.refuse(f"has {name}={found}, which is not read")
+
+    def weight(self, name: str, other: str = "") -> Value:
+        """A weight of the layer, which may have another name in newer files.
+
+        Raises:
+            FormatError: none is stored, or several could be meant.
+        """
+        return self.model.constant(self._stored(name, other))
+
+    def array(self, name: str) -> Array:
+        """The elements of a weight of the layer, in float64."""
+        return self.model.weights[self._stored(name)].astype(np.float64)
+
+    def _stored(self, name: str, other: str = "") -> str:
+        for owner in self.owners:
+            for spelling in (name, other):
+                stored = self.model.weight_name(owner, spelling, self.scope)
+                if stored is not None:
+                    return stored
+        raise self.refuse(f"has no weight '{name}' in the manifest")
+
+    def const(self, value: Any, name: str, dtype: DType = INT32) -> Value:
+        """A constant of the call."""
+        array = np.asarray(value, dtype.numpy)
+        made = const(claim_name(f"{self.call}/{name}", self.model.taken), array, dtype)
+        return Value(self.model.put(made), array.shape, dtype)
+
+    def add(
+        self, op: str, *inputs: Value | Sequence[Value], dims: Dims | None = None, name: str = "", **attrs: AttrValue
+    ) -> Value:
+        """A node.
+
+        Args:
+            op: the op.
+            inputs: one entry an argument of the op.
+            dims: the sizes of its first output; by default those of the first input.
+            name: in the call's scope; by default the op's.
+            attrs: attributes; those that the inputs say need not be given.
+        """
+        definition = opdefs.definition(op)
+        made: dict[str, AttrValue] = {}
+        refs: list[str] = []
+        for argument, given in zip(definition.inputs, inputs, strict=True):
+            values = [given] if isinstance(given, Value) else list(given)
+            refs += [value.ref for value in values]
+            if argument.number_attr:
+                made[argument.number_attr] = len(values)
+            if argument.type_attr:
+                made[argument.type_attr] = values[0].dtype
+        node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **attrs})
+        (dtype, *_) = opdefs.output_dtypes(node)
+        first = inputs[0] if inputs and isinstance(inputs[0], Value) else Value("", ())
+        return Value(self.model.put(node), first.dims if dims is None else dims, dtype or FLOAT)
+
+    def size(self, value: Value, axis: int) -> Value:
+        """A size that is known when the model runs."""
+        shape = self.add("Shape", value, dims=(len(value.dims),))
+        bounds = [self.const([at], "axis") for at in (axis, axis + 1)]
+        return self.add("StridedSlice", shape, *bounds, self.const([1], "step"), dims=(), shrink_axis_mask=1)
+
+    def sizes(self, wanted: Sequence[int | Value]) -> Value:
+        """A vector of sizes, of which some are known when the model runs."""
+        numbers = [one for one in wanted if isinstance(one, int)]
+        if len(numbers) == len(wanted):
+            return self.const(numbers, "shape")
+        parts = [self.const(one, "size") if isinstance(one, int) else one for one in wanted]
+        return self.add("Pack", parts, dims=(len(wanted),))
+
+    def reshaped(self, value: Value, dims: Dims, like: Value | None = None) -> Value:
+        """A tensor in another shape; where several sizes are unknown, all but the last are those of ``like``."""
+        unknown = [axis for axis, size in enumerate(dims) if size is None]
+        wanted: list[int | Value] = [-1 if size is None else size for size in dims]
+        for axis in unknown[:-1]:
+            wanted[axis] = self.size(like or value, axis)
+        return self.add("Reshape", value, self.sizes(wanted), dims=dims)
+
+
+def elements(dims: Dims) -> int | None:
+    """How many elements sizes stand for; None where one is unknown."""
+    known = [size for size in dims if size is not None]
+    return prod(known) if len(known) == len(dims) else None
+
+
+def pair(value: Any, count: int = 2) -> tuple[int, ...]:
+    """A setting that may be one number for all axes."""
+    return tuple(int(one) for one in value) if isinstance(value, list | tuple) else (int(value),) * count
+
+
+def broadcast(one: Dims, other: Dims) -> Dims:
+    """The sizes of what two tensors make together."""
+    rank = max(len(one), len(other))
+    pairs = zip((1,) * (rank - len(one)) + one, (1,) * (rank - len(other)) + other, strict=True)
+    return tuple(second if first == 1 else first for first, second in pairs)
+
+
+Rule = Callable[[LayerWriter, Sequence[Value]], "Value | list[Value]"]
+"""Writes the nodes of a call for its inputs."""

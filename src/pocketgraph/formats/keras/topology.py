@@ -1,0 +1,220 @@
+"""Reads the description of a Keras model, in JSON, and writes the nodes of each call of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, GraphError, PocketgraphError
+from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
+from pocketgraph.formats.keras.wrappers import IGNORE_MASKS, PASS_MASKS, RULES
+from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+
+Array = np.ndarray[Any, Any]
+Config = Mapping[str, Any]
+_Endpoint = tuple[str, int, int]
+"""A layer, the number of a call of it, and of the result."""
+MODELS = ("Sequential", "Model", "Functional")
+INPUT = "InputLayer"
+DEEPEST = 20
+"""How many models may lie in each other."""
+MOST_CALLS = 100_000  # of layers, in one model
+
+
+def parse(described: Config, weights: Mapping[str, Array], where: str) -> Graph:
+    """The graph of a model of layers.
+
+    Args:
+        described: its class and configuration, as ``Model.to_json`` tells them, alone or as ``model_config``.
+        weights: the values of its weights; a layer's are called ``LAYER/kernel`` and so on.
+        where: the file, for messages.
+
+    Raises:
+        FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
+    """
+    nodes = ModelNodes(weights, where)
+    try:
+        model = described.get("model_config", described)
+        ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
+    except PocketgraphError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, GraphError) as error:
+        raise FormatError(
+            f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
+        ) from None
+    inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
+    signature = Signature(inputs, outputs)
+    return Graph(
+        nodes.nodes.values(), inputs=signature.inputs.values(), outputs=signature.outputs.values(),
+        signatures={DEFAULT_SIGNATURE: signature},
+    )  # fmt: skip
+
+
+def _with_port(ref: str) -> str:
+    return ref if ":" in ref else f"{ref}:0"
+
+
+class _Model:
+    """A model, or one that is a layer of another.
+
+    Attributes:
+        layers: its layers by name.
+        made: the results of the calls so far, by layer and call.
+    """
+
+    def __init__(self, nodes: ModelNodes, kind: str, config: Any, scope: str, depth: int) -> None:
+        if depth > DEEPEST:
+            raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
+        self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
+        self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
+        self.layers = [_Layer(layer) for layer in self.config["layers"]]
+        self.made: dict[tuple[str, int], list[Value]] = {}
+
+    def written(self, given: Sequence[Value] = ()) -> tuple[list[Value], list[Value]]:
+        """The nodes of a call of the model; its inputs (placeholders where none are given) and outputs."""
+        if self.kind == "Sequential":
+            return self._sequence(given)
+        names = [(str(name), int(call), int(port)) for name, call, port in _endpoints(self.config["input_layers"])]
+        inputs: list[Value] = []
+        by_name = {layer.name: layer for layer in self.layers}
+        for at, (name, _, _) in enumerate(names):
+            value = given[at] if given else self._placeholder(by_name[name])
+            inputs.append(value)
+            self.made[name, 0] = [value]
+        outputs = _endpoints(self.config["output_layers"])
+        calls = self._calls(outputs)
+        if len(calls) > MOST_CALLS:
+            raise FormatError(f"there are more than {MOST_CALLS} calls of layers", where=self.nodes.where)
+        pending = [(name, call) for name, call, _ in reversed(outputs)]
+        opened: set[tuple[str, int]] = set()
+        while pending:  # depth first; what no output needs is left out
+            key = pending[-1]
+            if key in self.made:
+                pending.pop()
+                continue
+            layer, ends = calls[key]
+            missing = [(name, call) for name, call, _ in ends if (name, call) not in self.made]
+            if not missing:
+                self.made[key] = self._called(layer, [self.made[name, call][port] for name, call, port in ends], key[1])
+            elif key in opened:
+                raise FormatError(f"the layer '{layer.name}' takes its own result", where=self.nodes.where)
+            else:
+                opened.add(key)
+                pending += reversed(missing)
+        return inputs, [self.made[name, call][port] for name, call, port in outputs]
+
+    def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]]:
+        """The layer of each call, by its name and the call's number, and what the call takes.
+
+        Keras numbers the calls of a model that is a layer from one, and leaves out the first, which made it.
+        """
+        calls = {layer.name: layer.calls() for layer in self.layers}
+        read: dict[str, set[int]] = {}
+        for name, call, _ in (*outputs, *(end for each in calls.values() for ends in each for end in ends)):
+            read.setdefault(name, set()).add(call)
+        found: dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]] = {}
+        for layer in self.layers:
+            ends, asked = calls[layer.name], read.get(layer.name, {0})
+            first = int(layer.kind in MODELS and 0 not in asked and max(asked) == len(ends))
+            found.update({(layer.name, index): (layer, call) for index, call in enumerate(ends, first)})
+        return found
+
+    def _sequence(self, given: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        layers = [layer for layer in self.layers if layer.kind != INPUT]
+        values = list(given) or [self._placeholder(self.layers[0])]
+        inputs = values
+        for layer in layers:
+            values = self._called(layer, values, 0)
+        return inputs, values
+
+    def _placeholder(self, layer: _Layer) -> Value:
+        shape, dtype = layer.input_shape(), FLOAT
+        if shape is None:
+            raise FormatError(f"the layer '{layer.name}' does not say the shape of its input", where=self.nodes.where)
+        told = layer.config.get("dtype")
+        if isinstance(told, str) and layer.kind == INPUT:
+            dtype = DType.named({"float32": "float", "float16": "half"}.get(told, told))
+        name = layer.name if layer.kind == INPUT else f"{layer.name}_input"
+        node = Node(
+            claim_name(self.scope + name, self.nodes.taken), "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)}
+        )
+        return Value(self.nodes.put(node), shape, dtype)
+
+    def _called(self, layer: _Layer, values: list[Value], index: int) -> list[Value]:
+        """The results of a call; the node that makes the first has the layer's name."""
+        name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
+        if layer.kind in MODELS:
+            inner = _Model(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
+            return inner.written(values)[1]
+        writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
+        rule = RULES.get(layer.kind)
+        if rule is None:
+            raise writer.refuse("is of a kind that is not read")
+        made = rule(writer, values)
+        results = made if isinstance(made, list) else [made]
+        last, mask = results[0].ref, results[0].mask
+        if mask is None and layer.kind in PASS_MASKS:
+            mask = values[0].mask
+        elif layer.kind not in IGNORE_MASKS and any(value.mask for value in values):
+            raise writer.refuse("takes steps of which some are masked, which is not read")
+        if last.startswith(f"{name}/"):
+            node = self.nodes.nodes.pop(last)
+            self.nodes.put(node.replace(name=name))
+        else:
+            self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
+        return [results[0]._replace(ref=name, mask=mask), *results[1:]]
+
+
+class _Layer:
+    """What a model says of one of its layers."""
+
+    def __init__(self, described: Config) -> None:
+        self.kind: str = described["class_name"]
+        config = described["config"]
+        self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
+        self.name = str(described.get("name") or self.config["name"])
+        self._calls = described.get("inbound_nodes", [])
+
+    def calls(self) -> list[list[_Endpoint]]:
+        """What each call takes: layer, call and output."""
+        return [list(_sources(call)) for call in self._calls]
+
+    def input_shape(self) -> Dims | None:
+        """The sizes of what the layer takes, where it begins a model."""
+        found = self.config.get("batch_input_shape") or self.config.get("batch_shape")
+        if found is None and self.kind in MODELS:
+            return _Layer(self.config["layers"][0]).input_shape()
+        return None if found is None else tuple(None if size is None else int(size) for size in found)
+
+
+def _endpoints(listed: Any) -> list[_Endpoint]:
+    """Inputs or outputs of a model; a single one may stand without a list around it."""
+    entries = [listed] if listed and isinstance(listed[0], str) else listed
+    return [(str(name), int(call), int(port)) for name, call, port in entries]
+
+
+def _sources(call: Any) -> Iterator[_Endpoint]:
+    """What a call takes: ``[[name, call, output, {}], …]``, and in Keras 3 a table of arguments."""
+    if isinstance(call, Mapping):
+        if call.get("class_name") == "__keras_tensor__":
+            name, index, port = call["config"]["keras_history"]
+            yield str(name), int(index), int(port)
+        else:
+            named = (
+                value for name, value in call.get("kwargs", {}).items() if name != "mask"
+            )  # follows from the inputs
+            for argument in (*call.get("args", ()), *named):
+                yield from _sources(argument)
+    elif isinstance(call, list):
+        if call and isinstance(call[0], str):
+            yield str(call[0]), int(call[1]), int(call[2])
+            if len(call) > 3 and call[3]:
+                yield from _sources({"kwargs": call[3]})
+        else:
+            for argument in call:
+                yield from _sources(argument)

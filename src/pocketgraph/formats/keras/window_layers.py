@@ -1,0 +1,211 @@
+"""Layers of Keras that slide windows over space: convolutions, pooling, padding, cropping, upsampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.formats.keras.activation_functions import activated
+from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, Rule, Value, pair
+from pocketgraph.graph.attr import AttrValue
+
+SPACE = {"1D": 1, "2D": 2, "3D": 3}
+"""How many axes of space a layer has, by the end of its class."""
+
+
+def axes_of_space(writer: LayerWriter) -> int:
+    return SPACE[writer.kind.removesuffix("Transpose")[-2:]]
+
+
+def strided(size: int | None, window: int, stride: int, padding: str) -> int | None:
+    """How many windows there are along an axis."""
+    if size is None:
+        return None
+    return -(-size // stride) if padding == "same" else (size - window) // stride + 1
+
+
+def with_height(writer: LayerWriter, value: Value) -> Value:
+    """A sequence as a picture one pixel high."""
+    dims = (value.dims[0], 1, *value.dims[1:])
+    return writer.add("ExpandDims", value, writer.const(1, "height"), dims=dims)
+
+
+def without_height(writer: LayerWriter, value: Value) -> Value:
+    return writer.add("Squeeze", value, dims=(value.dims[0], *value.dims[2:]), squeeze_dims=(1,))
+
+
+def with_bias(writer: LayerWriter, value: Value) -> Value:
+    """A contraction's result with the bias that the layer may have, and its activation."""
+    if writer.config.get("use_bias", True):
+        value = writer.add("BiasAdd", value, writer.weight("bias"))
+    return activated(writer, value, writer.config.get("activation"))
+
+
+def convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """Conv1D, Conv2D, Conv3D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D."""
+    writer.expect(data_format="channels_last", groups=1)
+    (value,) = inputs
+    space = axes_of_space(writer)
+    strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
+    padding = str(writer.config.get("padding", "valid"))
+    is_separable, is_depthwise = writer.kind.startswith("Separable"), writer.kind.startswith("Depthwise")
+    kernel = writer.weight("depthwise_kernel" if is_separable or is_depthwise else "kernel", "kernel")
+    windows = [int(size or 1) for size in kernel.dims[:space]]
+    if padding == "causal":
+        before = (windows[0] - 1) * rates[0]
+        value, padding = padded(writer, value, [(before, 0)]), "valid"
+    flat = space == 1
+    if flat:
+        value = with_height(writer, value)
+        kernel = writer.add("ExpandDims", kernel, writer.const(0, "axis"), dims=(1, *kernel.dims), name="kernel")
+        strides, rates, windows = (strides[0], *strides), (1, *rates), [1, *windows]
+    spans = [(window - 1) * rate + 1 for window, rate in zip(windows, rates, strict=True)]
+    sizes = [strided(*each, padding) for each in zip(value.dims[1:-1], spans, strides, strict=True)]
+    settings: dict[str, AttrValue] = {
+        "strides": (1, *strides, 1), "dilations": (1, *rates, 1), "padding": padding.upper().encode(),
+    }  # fmt: skip
+    if is_separable or is_depthwise:
+        if len(set(strides[flat:])) > 1:
+            raise writer.refuse(f"has strides={list(strides)}, which TensorFlow's depthwise convolutions have not")
+        if flat:
+            settings["strides"] = (1, strides[1], strides[1], 1)
+        depth = int(kernel.dims[-2] or 1) * int(kernel.dims[-1] or 1)
+        value = writer.add(
+            "DepthwiseConv2dNative", value, kernel, dims=(value.dims[0], *sizes, depth), name="", **settings
+        )
+        if is_separable:
+            point = writer.weight("pointwise_kernel")
+            if flat:
+                point = writer.add("ExpandDims", point, writer.const(0, "axis"), dims=(1, *point.dims), name="point")
+            value = writer.add(
+                "Conv2D", value, point, dims=(*value.dims[:-1], point.dims[-1]), strides=(1, 1, 1, 1), padding=b"VALID"
+            )
+    else:
+        op = "Conv3D" if space == 3 else "Conv2D"
+        value = writer.add(op, value, kernel, dims=(value.dims[0], *sizes, kernel.dims[-1]), name="", **settings)
+    return with_bias(writer, without_height(writer, value) if flat else value)
+
+
+def transposed_convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """Conv2DTranspose; its kernel is [height, width, outputs, inputs]."""
+    writer.expect(data_format="channels_last", dilation_rate=[1, 1], output_padding=None)
+    (value,) = inputs
+    kernel, strides = writer.weight("kernel"), pair(writer.config.get("strides", 1))
+    padding = str(writer.config.get("padding", "valid"))
+    space: list[int | Value] = []
+    for axis, (window, stride) in enumerate(zip(kernel.dims[:2], strides, strict=True), 1):
+        more = max(int(window or 1) - stride, 0) if padding == "valid" else 0
+        space.append(affine(writer, value, axis, stride, more))
+    batch = value.dims[0] if value.dims[0] is not None else writer.size(value, 0)
+    sizes = writer.sizes([batch, *space, int(kernel.dims[2] or 0)])
+    dims = (value.dims[0], *(size if isinstance(size, int) else None for size in space), kernel.dims[2])
+    made = writer.add(
+        "Conv2DBackpropInput", sizes, kernel, value, dims=dims, strides=(1, *strides, 1),
+        padding=padding.upper().encode(),
+    )  # fmt: skip
+    return with_bias(writer, made)
+
+
+def affine(writer: LayerWriter, value: Value, axis: int, factor: int, more: int) -> int | Value:
+    """A size of a tensor times a number, and more."""
+    size = value.dims[axis]
+    if size is not None:
+        return size * factor + more
+    found = writer.size(value, axis)
+    found = writer.add("Mul", found, writer.const(factor, "factor")) if factor != 1 else found
+    return writer.add("AddV2", found, writer.const(more, "more")) if more else found
+
+
+def pooling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """MaxPooling and AveragePooling along one, two or three axes."""
+    writer.expect(data_format="channels_last")
+    (value,) = inputs
+    space = axes_of_space(writer)
+    windows = pair(writer.config.get("pool_size", 2), space)
+    strides = pair(writer.config.get("strides") or windows, space)
+    padding = str(writer.config.get("padding", "valid"))
+    if space == 1:
+        value, windows, strides = with_height(writer, value), (1, *windows), (1, *strides)
+    sizes = [strided(*each, padding) for each in zip(value.dims[1:-1], windows, strides, strict=True)]
+    op = ("MaxPool" if writer.kind.startswith("Max") else "AvgPool") + "3D" * (space == 3)
+    made = writer.add(
+        op, value, dims=(value.dims[0], *sizes, value.dims[-1]), ksize=(1, *windows, 1), strides=(1, *strides, 1),
+        padding=padding.upper().encode(),
+    )  # fmt: skip
+    return without_height(writer, made) if space == 1 else made
+
+
+def global_pooling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """The mean or the largest of all of space."""
+    writer.expect(data_format="channels_last")
+    (value,) = inputs
+    keeps = bool(writer.config.get("keepdims", False))
+    axes = list(range(1, len(value.dims) - 1))
+    dims = (value.dims[0], *([1] * len(axes) if keeps else []), value.dims[-1])
+    op = "Max" if "Max" in writer.kind else "Mean"
+    return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
+
+
+def margins(writer: LayerWriter, name: str, space: int) -> list[tuple[int, ...]]:
+    """How much is put before and after each axis of space, or taken away."""
+    given = writer.config.get(name, 1)
+    if space == 1:
+        return [pair(given)]
+    listed = given if isinstance(given, list | tuple) else (given,) * space
+    return [pair(one) for one in listed]
+
+
+def padded(writer: LayerWriter, value: Value, ends: Sequence[Sequence[int]]) -> Value:
+    inner = zip(value.dims[1:-1], ends, strict=True)
+    dims = (value.dims[0], *(None if size is None else size + sum(end) for size, end in inner), value.dims[-1])
+    return writer.add("Pad", value, writer.const([(0, 0), *ends, (0, 0)], "paddings"), dims=dims)
+
+
+def zero_padding(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """Zeros around space."""
+    writer.expect(data_format="channels_last")
+    return padded(writer, inputs[0], margins(writer, "padding", axes_of_space(writer)))
+
+
+def cropping(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """Space without its margins."""
+    writer.expect(data_format="channels_last")
+    (value,) = inputs
+    ends = margins(writer, "cropping", axes_of_space(writer))
+    sizes = [None if size is None else size - sum(end) for size, end in zip(value.dims[1:-1], ends, strict=True)]
+    whole = sum(1 << axis for axis, end in enumerate([0, *(end[1] for end in ends), 0]) if not end)
+    bounds = [[0, *(end[0] for end in ends), 0], [0, *(-end[1] for end in ends), 0], [1] * len(value.dims)]
+    return writer.add(
+        "StridedSlice", value, *(writer.const(bound, name) for bound, name in zip(bounds, "abc", strict=True)),
+        dims=(value.dims[0], *sizes, value.dims[-1]), end_mask=whole,
+    )  # fmt: skip
+
+
+def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """UpSampling1D and UpSampling2D; bilinear ones take corners as TensorFlow.js does, not pixels' centres."""
+    writer.expect(data_format="channels_last")
+    (value,) = inputs
+    space = axes_of_space(writer)
+    factors = pair(writer.config.get("size", 2), space)
+    if space == 1:
+        value, factors = with_height(writer, value), (1, *factors)
+    method = writer.config.get("interpolation", "nearest")
+    if method not in ("nearest", "bilinear"):
+        raise writer.refuse(f"has interpolation={method}, which is not read")
+    wanted = [affine(writer, value, axis, factor, 0) for axis, factor in enumerate(factors, 1)]
+    dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
+    op = "ResizeNearestNeighbor" if method == "nearest" else "ResizeBilinear"
+    made = writer.add(op, value, writer.sizes(wanted), dims=dims)
+    return without_height(writer, made) if space == 1 else made
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        ("Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"), convolution
+    ),
+    "Conv2DTranspose": transposed_convolution,
+    **{f"{which}Pooling{space}": pooling for which in ("Max", "Average") for space in SPACE},
+    **{f"Global{which}Pooling{space}": global_pooling for which in ("Max", "Average") for space in SPACE},
+    **{f"ZeroPadding{space}": zero_padding for space in SPACE},
+    **{f"Cropping{space}": cropping for space in SPACE},
+    **dict.fromkeys(("UpSampling1D", "UpSampling2D"), upsampling),
+}

@@ -1,0 +1,127 @@
+"""Layers models of TensorFlow.js: what TensorFlow.js and Keras compute, and what is said of those that are not read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from pocketgraph.errors import FormatError
+from pocketgraph.runtime import Session
+from support import ROOT
+
+FOLDER = ROOT / "tests" / "fixtures" / "keras_layers"
+MODELS: dict[str, Any] = {
+    f"{path.stem}.{name}": model
+    for path in sorted(FOLDER.glob("*.json"))
+    for name, model in json.loads(path.read_text()).items()
+}
+
+
+def written(folder: pathlib.Path, name: str, **changed: Any) -> pathlib.Path:
+    """A model's file, with its weights beside it."""
+    path = folder / "model.json"
+    path.write_text(json.dumps({**MODELS[name]["model"], **changed}))
+    (folder / "w.bin").write_bytes(base64.b64decode(MODELS[name]["weights"]))
+    return path
+
+
+def feeds(graph: pocketgraph.Graph, name: str) -> dict[str, Any]:
+    given = zip(graph.inputs, MODELS[name]["inputs"], strict=True)
+    return {
+        ref: np.asarray(values, graph[ref.partition(":")[0]].dtype("dtype").numpy).reshape(shape)
+        for ref, (shape, values) in given
+    }
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_those_of_its_maker(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
+    graph = pocketgraph.load(written(tmp_path, name))
+    with Session(graph, engine=engine) as session:
+        found = session.run(list(graph.outputs), feeds(graph, name))
+    for values, (shape, wanted) in zip(found, MODELS[name]["outputs"], strict=True):
+        np.testing.assert_allclose(values, np.float32(wanted).reshape(shape), rtol=2e-5, atol=4e-6)
+
+
+def test_both_makers_are_there() -> None:
+    assert len(MODELS) == 20
+    assert {name.partition(".")[0] for name in MODELS} == {"of_keras", "of_tensorflow_js"}
+
+
+def test_nodes_and_signature_have_the_names_of_layers(tmp_path: pathlib.Path) -> None:
+    graph = pocketgraph.load(written(tmp_path, "of_tensorflow_js.merges"))
+    assert graph.inputs == ("b:0", "a:0")
+    assert graph.signatures["serving_default"].inputs == {"b": "b:0", "a": "a:0"}
+    assert [graph[ref.partition(":")[0]].op for ref in graph.outputs] == ["BiasAdd", "AddV2"]
+    assert {"shared", "shared_1"} <= set(graph.nodes)
+    assert sum(name.endswith("shared/kernel") for name in graph.nodes) == 1
+
+
+def test_it_goes_the_way_of_other_files(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "of_tensorflow_js.conv")
+    assert call("identify", path) == 0
+    assert "a TensorFlow.js model of Keras layers" in capsys.readouterr().out
+    frozen, small = tmp_path / "frozen.pb", tmp_path / "small.tflite"
+    assert call("convert", path, frozen) == 0
+    pocketgraph.export(path, small)
+    assert pocketgraph.verify(frozen, small).passed
+
+
+def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = described["modelTopology"]["config"]["layers"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "told"),
+    [
+        ("Lambda", {}, r"the layer 'rows' \(Lambda\) is of a kind that is not read; give the SavedModel"),
+        ("Conv2D", {"data_format": "channels_first"}, "has data_format=channels_first, which is not read"),
+        ("Conv2D", {"groups": 2}, "has groups=2, which is not read"),
+        ("Conv2D", {"activation": "golden"}, "has the activation 'golden', which is not read"),
+        ("Conv2D", {"name": "lost"}, "has no weight 'kernel' in the manifest"),
+        ("Conv2D", {"strides": "x"}, "the description of its layers is damaged: ValueError"),
+        ("LSTM", {"units": 3, "stateful": True}, "has stateful=True, which is not read"),
+    ],
+)
+def test_layers_that_are_not_read_are_told(
+    kind: str, config: dict[str, Any], told: str, tmp_path: pathlib.Path
+) -> None:
+    described = json.loads(json.dumps(MODELS["of_tensorflow_js.conv"]["model"]))
+    layer = layers_of(described)[0]
+    given = {key: value for key, value in layer["config"].items() if kind == "Conv2D" or key == "batch_input_shape"}
+    layer |= {"class_name": kind, "config": {"name": "rows", **given, **config}}
+    with pytest.raises(FormatError, match=told):
+        pocketgraph.load(written(tmp_path, "of_tensorflow_js.conv", **described))
+
+
+def test_damage_is_told(tmp_path: pathlib.Path) -> None:
+    name = "of_keras.nested_2"
+    for keys, to, told in (
+        (("config", "layers"), 3, "is damaged"),
+        (("config", "output_layers"), [["gone", 0, 0]], "is damaged: KeyError"),
+        (("config", "layers", 3, "inbound_nodes"), [[["add", 0, 0, {}]]], "takes its own result|is damaged"),
+        (("config",), None, "is damaged"),
+    ):
+        described = json.loads(json.dumps(MODELS[name]["model"]))
+        inner = described["modelTopology"]["model_config"]
+        for key in keys[:-1]:
+            inner = inner[key]
+        inner[keys[-1]] = to
+        with pytest.raises(FormatError, match=told):
+            pocketgraph.load(written(tmp_path, name, **described))
+
+
+def test_masked_steps_before_a_sum_are_refused(tmp_path: pathlib.Path) -> None:
+    described = json.loads(json.dumps(MODELS["of_tensorflow_js.words"]["model"]))
+    layers = layers_of(described)
+    layers[1] = {"class_name": "Add", "config": {"name": "sum"}}
+    with pytest.raises(FormatError, match=r"'sum' \(Add\) takes steps of which some are masked, which is not read"):
+        pocketgraph.load(written(tmp_path, "of_tensorflow_js.words", **described))
