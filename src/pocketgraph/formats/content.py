@@ -37,18 +37,12 @@ class Kind(Enum):
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
     ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
     CORE_ML = ("a Core ML package", "open it in Xcode; pocketgraph writes such packages and does not read them")
-    HDF5 = (
-        "an HDF5 file, as Keras saves models and weights in",
-        f"where it is a whole model, {WITH_KERAS}",
-    )
+    HDF5 = ("an HDF5 file, as Keras saves models in", "pocketgraph summarize_graph --in_graph={}")
     HDF5_WEIGHTS = (
         "an HDF5 file of a Keras model's weights, without the model",
         "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')",
     )
-    KERAS = (
-        "a Keras model archive",
-        WITH_KERAS,
-    )
+    KERAS = ("a Keras model archive", "pocketgraph summarize_graph --in_graph={}")
     IMAGE = ("an image", "label_image takes it, {}, with a graph")
     SOUND = ("a sound file", "give the model file instead")
     EVENTS = ("an event file of TensorBoard", "give the model file instead")

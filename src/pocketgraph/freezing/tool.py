@@ -24,7 +24,7 @@ from pocketgraph.freezing.serving_signatures import left_signatures
 from pocketgraph.freezing.stored_tables import has_stored_tables
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
-from pocketgraph.freezing.trained_model import Checkpoint, opened
+from pocketgraph.freezing.trained_model import Checkpoint, holds_values, opened
 from pocketgraph.freezing.training_batch_norms import (
     TrainingBatchNormError,
     refuse_training_batch_norms,
@@ -102,7 +102,7 @@ def freeze_with_report(
                 "the graph beside this checkpoint has no variables, so it is another one's", where=source.graph,
                 hint=f"say where the checkpoint's own is with {option('input_graph', 'graph_or_path')}",
             )  # fmt: skip
-        if not (bind or wanted_repairs):
+        if not (bind or wanted_repairs or holds_values(source.graph)):
             raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)

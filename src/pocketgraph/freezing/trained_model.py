@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 
 from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
+from pocketgraph.formats.content import Kind
+from pocketgraph.formats.detect import identify
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
@@ -14,6 +16,8 @@ from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.graph import Graph, Tensor
 
 Checkpoint = PathLike | Mapping[str, Tensor]
+WITH_VALUES = (Kind.HDF5, Kind.KERAS, Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
+"""Files that are read as graphs without variables, and are none of TensorFlow's."""
 
 
 def opened(
@@ -39,6 +43,11 @@ def opened(
     else:
         graph = formats.load(trained.graph, tags, signature)
     return graph, trained, open_checkpoint(trained.checkpoint) if trained.checkpoint is not None else None
+
+
+def holds_values(path: str) -> bool:
+    """Whether a file is no graph of TensorFlow, so that writing one is something, though its weights are in it."""
+    return bool(path) and identify(path).kind in WITH_VALUES
 
 
 def _of_memory(graph: Graph) -> tuple[Graph, TrainedModel, Mapping[str, Tensor] | None]:

@@ -38,10 +38,12 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
         return writer.add("Mul", value, writer.add("Sigmoid", value))
     if function == "mish":
         return writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value)))
+    if function == "leaky_relu":
+        return writer.add("LeakyRelu", value, alpha=0.2)
+    if function in ("hard_silu", "hard_swish"):
+        return writer.add("Mul", value, _hard_sigmoid(writer, value, 1 / 6))
     if function in ("hard_sigmoid", "hardSigmoid"):
-        sloped = scaled(writer, value, 0.2, 0.5)
-        limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
-        return writer.add("Minimum", writer.add("Maximum", sloped, limits[0]), limits[1])
+        return _hard_sigmoid(writer, value, 1 / 6 if writer.model.version.startswith("3.") else 0.2)
     if function == "gelu":  # half the value, times one and the error function of the value by the root of two
         error = writer.add("Erf", scaled(writer, value, math.sqrt(0.5)))
         return writer.add("Mul", value, scaled(writer, error, 0.5, 0.5))
@@ -51,6 +53,12 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
         bent = writer.add("Tanh", scaled(writer, inner_sum, math.sqrt(2 / math.pi)))
         return writer.add("Mul", value, scaled(writer, bent, 0.5, 0.5))
     raise writer.refuse(f"has the activation '{function}', which is not read")
+
+
+def _hard_sigmoid(writer: LayerWriter, value: Value, slope: float) -> Value:
+    """Keras 2 has a slope of 0.2, Keras 3 one of a sixth."""
+    limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
+    return writer.add("Minimum", writer.add("Maximum", scaled(writer, value, slope, 0.5), limits[0]), limits[1])
 
 
 def scaled(writer: LayerWriter, value: Value, factor: Any, offset: Any = None) -> Value:

@@ -37,9 +37,11 @@ class ModelNodes:
         nodes: by name.
         weights: the stored values by name.
         where: the file, for messages.
+        version: of the Keras whose functions are meant; "" for those of TensorFlow.js.
     """
 
-    def __init__(self, weights: Mapping[str, Array], where: str) -> None:
+    def __init__(self, weights: Mapping[str, Array], where: str, version: str = "") -> None:
+        self.version = version
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
@@ -58,8 +60,10 @@ class ModelNodes:
         """Which stored weight is a layer's: ``LAYER/NAME``, or with names of models or of a cell around it."""
         if f"{layer}/{name}" in self.weights:
             return f"{layer}/{name}"
-        found = self._endings.get((layer.rpartition("/")[2], name), [])
-        found = [one for one in found if f"/{layer}/" in f"/{one}"]
+        part, _, last = name.rpartition("/")
+        found = self._endings.get((part or layer.rpartition("/")[2], last), [])
+        owner = f"{layer}/{part}" if part else layer
+        found = [one for one in found if f"/{owner}/" in f"/{one}"]
         inside = [one for one in found if one.startswith(scope)] or found
         return inside[0] if len(inside) == 1 else None
 
@@ -81,6 +85,7 @@ class LayerWriter:
         kind: its class.
         config: what the file says of it.
         model: where its nodes go.
+        given, named: what the call has by place and by name, with tensors as values; of a call inside another nothing.
     """
 
     def __init__(
@@ -90,13 +95,15 @@ class LayerWriter:
         self.layer = str(config.get("name", call))
         self.owners = (self.layer, wrapper) if wrapper else (self.layer,)
         self.scope, self.call = scope, call
+        self.given: Sequence[Any] = ()
+        self.named: Mapping[str, Any] = {}
 
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
         return FormatError(
             f"the layer '{self.layer}' ({self.kind}) {reason}",
             where=self.model.where,
-            hint="give the SavedModel of the Keras model that it was converted from: model.export('saved_model')",
+            hint="give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')",
         )
 
     def expect(self, **settings: object) -> None:
@@ -128,7 +135,7 @@ class LayerWriter:
                 stored = self.model.weight_name(owner, spelling, self.scope)
                 if stored is not None:
                     return stored
-        raise self.refuse(f"has no weight '{name}' in the manifest")
+        raise self.refuse(f"has no weight '{name}' in the file")
 
     def const(self, value: Any, name: str, dtype: DType = INT32) -> Value:
         """A constant of the call."""

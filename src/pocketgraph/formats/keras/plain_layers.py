@@ -67,6 +67,50 @@ def layer_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
 
 
+def group_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """The moments of the example, over space and a group of channels."""
+    (value,) = inputs
+    rank, count = len(value.dims), int(value.dims[-1] or 0)
+    writer.expect(axis=-1)
+    groups = int(writer.config.get("groups", 32))
+    groups = count if groups == -1 else groups
+    grouped = writer.reshaped(value, (*value.dims[:-1], groups, count // groups))
+    axes = [*range(1, rank - 1), rank]
+    dims = (value.dims[0], *[1] * (rank - 2), groups, 1)
+    along = writer.const(axes, "axes")
+    centred = writer.add("Sub", grouped, writer.add("Mean", grouped, along, dims=dims, keep_dims=True))
+    variance = writer.add("Mean", writer.add("Square", centred), along, dims=dims, name="variance", keep_dims=True)
+    epsilon = writer.const(float(writer.config.get("epsilon", 1e-3)), "epsilon", FLOAT)
+    whole = writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", variance, epsilon)), dims=grouped.dims)
+    value = writer.reshaped(whole, value.dims, value)
+    if writer.config.get("scale", True):
+        value = writer.add("Mul", value, writer.weight("gamma"))
+    return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
+
+
+def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """The moments of the data that the layer was adapted to, or of its settings."""
+    (value,) = inputs
+    if writer.config.get("invert", False):
+        raise writer.refuse("has invert=True, which is not read")
+    told = [writer.config.get(name) for name in ("mean", "variance")]
+    mean, variance = (
+        writer.array(name) if one is None else np.asarray(one, np.float64)
+        for name, one in zip(("mean", "variance"), told, strict=True)
+    )
+    axis = writer.config.get("axis", -1)
+    kept = [one % len(value.dims) for one in (axis if isinstance(axis, list) else [axis])] if axis is not None else []
+    shape = [int(size or 1) if place in kept else 1 for place, size in enumerate(value.dims)]
+    deviation = np.maximum(np.sqrt(variance), 1e-7)
+    mean, deviation = (
+        np.broadcast_to(one, shape) if one.size == 1 else one.reshape(shape) for one in (mean, deviation)
+    )
+    return writer.add(
+        "RealDiv", writer.add("Sub", value, writer.const(mean, "mean", FLOAT)),
+        writer.const(deviation, "deviation", FLOAT),
+    )  # fmt: skip
+
+
 def activation(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return activated(writer, inputs[0], writer.config.get("activation"))
 
@@ -194,6 +238,8 @@ MERGES = {
 def merge(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     """Two or more tensors, element by element."""
     op = MERGES[writer.kind]
+    if len(inputs) < 2:
+        raise writer.refuse("takes a single tensor, which is not read")
 
     def both(one: Value, other: Value) -> Value:
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
@@ -213,13 +259,15 @@ def concatenate(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
 
 
 RULES: dict[str, Rule] = {
-    "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm, "Activation": activation,
+    "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
+    "GroupNormalization": group_norm, "Normalization": normalization, "Activation": activation,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
     "Embedding": embedding, "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(
-        ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout", "GaussianNoise",
-         "ActivityRegularization"), identity,
+        ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout", "GaussianDropout",
+         "GaussianNoise", "ActivityRegularization", "RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast",
+         "RandomTranslation", "RandomBrightness"), identity,
     ),
 }  # fmt: skip

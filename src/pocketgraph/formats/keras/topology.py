@@ -9,7 +9,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
-from pocketgraph.formats.keras.wrappers import IGNORE_MASKS, PASS_MASKS, RULES
+from pocketgraph.formats.keras.operations import OPERATIONS, Call, operation
+from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
@@ -21,23 +22,26 @@ _Endpoint = tuple[str, int, int]
 """A layer, the number of a call of it, and of the result."""
 MODELS = ("Sequential", "Model", "Functional")
 INPUT = "InputLayer"
+CONSTANT = "_CONSTANT_VALUE"
+"""What Keras 2 writes in place of a layer where a call's first argument is a number."""
 DEEPEST = 20
 """How many models may lie in each other."""
 MOST_CALLS = 100_000  # of layers, in one model
 
 
-def parse(described: Config, weights: Mapping[str, Array], where: str) -> Graph:
+def parse(described: Config, weights: Mapping[str, Array], where: str, version: str = "") -> Graph:
     """The graph of a model of layers.
 
     Args:
         described: its class and configuration, as ``Model.to_json`` tells them, alone or as ``model_config``.
         weights: the values of its weights; a layer's are called ``LAYER/kernel`` and so on.
         where: the file, for messages.
+        version: of the Keras whose functions are meant; "" for those of TensorFlow.js.
 
     Raises:
         FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
     """
-    nodes = ModelNodes(weights, where)
+    nodes = ModelNodes(weights, where, version)
     try:
         model = described.get("model_config", described)
         ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
@@ -152,15 +156,14 @@ class _Model:
             inner = _Model(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
             return inner.written(values)[1]
         writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
-        rule = RULES.get(layer.kind)
-        if rule is None:
-            raise writer.refuse("is of a kind that is not read")
-        made = rule(writer, values)
+        made = self._by_rule(writer, layer, values, index)
         results = made if isinstance(made, list) else [made]
         last, mask = results[0].ref, results[0].mask
         if mask is None and layer.kind in PASS_MASKS:
             mask = values[0].mask
-        elif layer.kind not in IGNORE_MASKS and any(value.mask for value in values):
+        elif (layer.kind not in IGNORE_MASKS or (self.nodes.version and layer.kind in COUNTS_MASKS)) and any(
+            value.mask for value in values
+        ):
             raise writer.refuse("takes steps of which some are masked, which is not read")
         if last.startswith(f"{name}/"):
             node = self.nodes.nodes.pop(last)
@@ -168,6 +171,19 @@ class _Model:
         else:
             self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
         return [results[0]._replace(ref=name, mask=mask), *results[1:]]
+
+    def _by_rule(self, writer: LayerWriter, layer: _Layer, values: list[Value], index: int) -> Value | list[Value]:
+        """What the rule of the layer's class, or of the operation that it stands for, writes."""
+        writer.given, writer.named = layer.arguments(index, values)
+        named = operation(layer.kind, layer.config, layer.module, is_of_keras_3=layer.is_called_as_in_keras_3)
+        if named is not None:
+            if named not in OPERATIONS:
+                raise writer.refuse(f"is '{named}', an operation that is not read")
+            return OPERATIONS[named](Call(writer, writer.given, {**layer.config, **writer.named}))
+        rule = RULES.get(layer.kind)
+        if rule is None:
+            raise writer.refuse("is of a kind that is not read")
+        return rule(writer, values)
 
 
 class _Layer:
@@ -178,11 +194,33 @@ class _Layer:
         config = described["config"]
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
         self.name = str(described.get("name") or self.config["name"])
+        self.module = str(described.get("module") or "")
         self._calls = described.get("inbound_nodes", [])
+
+    @property
+    def is_called_as_in_keras_3(self) -> bool:
+        """Whether its calls are tables of arguments."""
+        return bool(self._calls) and isinstance(self._calls[0], Mapping)
 
     def calls(self) -> list[list[_Endpoint]]:
         """What each call takes: layer, call and output."""
         return [list(_sources(call)) for call in self._calls]
+
+    def arguments(self, index: int, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call takes, by place and by name, with the tensors in it."""
+        if not self._calls:
+            return list(values), {}
+        call, left = self._calls[min(index, len(self._calls) - 1)], iter(values)
+        if isinstance(call, Mapping):  # Keras 3
+            given = [_filled(one, left) for one in call.get("args", ())]
+            named = {name: _filled(one, left) for name, one in call.get("kwargs", {}).items() if name != "mask"}
+        else:
+            entries = [call] if isinstance(call[0], str) else call
+            tensors = [next(left) if one[0] != CONSTANT else one[2] for one in entries]
+            given = tensors if len(tensors) == 1 else [tensors]
+            settings = [setting for one in entries if len(one) > 3 for setting in (one[3] or {}).items()]
+            named = {name: _filled(one, left) for name, one in settings if name != "mask"}
+        return given, named
 
     def input_shape(self) -> Dims | None:
         """The sizes of what the layer takes, where it begins a model."""
@@ -190,6 +228,31 @@ class _Layer:
         if found is None and self.kind in MODELS:
             return _Layer(self.config["layers"][0]).input_shape()
         return None if found is None else tuple(None if size is None else int(size) for size in found)
+
+
+def _filled(item: Any, values: Iterator[Value]) -> Any:
+    """An argument as a file has it, its tensors taken from the values, which come in the order of ``_sources``."""
+    if isinstance(item, Mapping):
+        kind, config = item.get("class_name"), item.get("config")
+        if kind == "__keras_tensor__":
+            return next(values)
+        if kind == "__tuple__":
+            return [_filled(one, values) for one in item["items"]]
+        if kind == "__slice__" and isinstance(config, Mapping):
+            return slice(*(config.get(name) for name in ("start", "stop", "step")))
+        if kind == "__ellipsis__":
+            return Ellipsis
+        if kind in ("__numpy__", "__tensor__") and isinstance(config, Mapping):
+            return np.asarray(config["value"], str(config["dtype"]))
+        return item
+    if isinstance(item, list):
+        return next(values) if _is_endpoint(item) else [_filled(one, values) for one in item]
+    return item
+
+
+def _is_endpoint(item: list[Any]) -> bool:
+    """Whether a list is a tensor as Keras 2 names it: a layer, the call and the result."""
+    return len(item) in (3, 4) and isinstance(item[0], str) and all(isinstance(one, int) for one in item[1:3])
 
 
 def _endpoints(listed: Any) -> list[_Endpoint]:
@@ -208,11 +271,12 @@ def _sources(call: Any) -> Iterator[_Endpoint]:
             named = (
                 value for name, value in call.get("kwargs", {}).items() if name != "mask"
             )  # follows from the inputs
-            for argument in (*call.get("args", ()), *named):
+            for argument in (*call.get("args", ()), *named, *call.get("items", ())):
                 yield from _sources(argument)
     elif isinstance(call, list):
         if call and isinstance(call[0], str):
-            yield str(call[0]), int(call[1]), int(call[2])
+            if call[0] != CONSTANT and len(call) > 2:
+                yield str(call[0]), int(call[1]), int(call[2])
             if len(call) > 3 and call[3]:
                 yield from _sources({"kwargs": call[3]})
         else:

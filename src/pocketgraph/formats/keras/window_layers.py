@@ -42,7 +42,7 @@ def with_bias(writer: LayerWriter, value: Value) -> Value:
 
 def convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     """Conv1D, Conv2D, Conv3D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D."""
-    writer.expect(data_format="channels_last", groups=1)
+    writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)
     strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
@@ -194,7 +194,8 @@ def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     wanted = [affine(writer, value, axis, factor, 0) for axis, factor in enumerate(factors, 1)]
     dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
     op = "ResizeNearestNeighbor" if method == "nearest" else "ResizeBilinear"
-    made = writer.add(op, value, writer.sizes(wanted), dims=dims)
+    is_centred = method == "bilinear" and bool(writer.model.version)
+    made = writer.add(op, value, writer.sizes(wanted), dims=dims, half_pixel_centers=is_centred)
     return without_height(writer, made) if space == 1 else made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pocketgraph.formats.keras import loops_over_time, plain_layers, window_layers
+from pocketgraph.formats.keras import attention_layers, loops_over_time, plain_layers, window_layers
 from pocketgraph.formats.keras.layer_writer import LayerWriter, Rule, Value
 
 
@@ -53,7 +53,7 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[Value]) -> Value | list[
 
 
 RULES: dict[str, Rule] = {
-    **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES,
+    **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
     "TimeDistributed": time_distributed, "Bidirectional": bidirectional,
 }  # fmt: skip
 """How each class of layers is written."""
@@ -74,3 +74,5 @@ IGNORE_MASKS = PASS_MASKS | {
     "AveragePooling1D",
 }
 """Layers that take steps that do not count as any other, as TensorFlow.js does."""
+COUNTS_MASKS = frozenset(("GlobalAveragePooling1D",))
+"""Of these, what Keras itself computes of the steps alone that count."""

@@ -1,0 +1,214 @@
+"""Whole models that Keras saves: HDF5 files (.h5) and archives (.keras), read through the package h5py.
+
+Source: keras/src/legacy/saving/legacy_h5_format.py and keras/src/saving/saving_lib.py of Keras 3, and the files of the
+same names in tf_keras.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError, MissingExtraError
+from pocketgraph.formats.content import WITH_KERAS
+from pocketgraph.formats.keras.saved_variables import variables_of_layers
+from pocketgraph.formats.keras.topology import Config, parse
+from pocketgraph.graph import Graph
+from pocketgraph.protobuf.wire import Buffer
+
+Array = np.ndarray[Any, Any]
+DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, MemoryError)
+"""What h5py raises for files that are not what they say."""
+HIGHEST_RATIO = 1100
+"""Times the bytes of a file that its arrays may have: what deflate makes of nothing but zeros."""
+
+
+def parse_hdf5(buffer: Buffer, where: str) -> Graph:
+    """The graph of a ``.h5`` file that holds a whole model.
+
+    Raises:
+        FormatError: it is damaged, holds weights alone, or a layer is of a kind that is not read.
+        MissingExtraError: h5py is not installed.
+    """
+    with _Opened(bytes(buffer), where) as file:
+        described = _config(file.attribute("model_config"), where)
+        group = "model_weights" if file.has("model_weights") else ""
+        weights: dict[str, Array] = {}
+        nested = {layer.get("config", {}).get("name") for layer in _layers(described) if _layers(layer)}
+        for layer in file.names(group, "layer_names"):
+            names = file.names(f"{group}/{layer}", "weight_names")
+            for name in names:
+                stored = _stored_name(layer, name, is_model=layer in nested)
+                weights[stored] = file.array(f"{group}/{layer}/{name}")
+        version = file.text("keras_version") or "2"
+    return parse(described, weights, where, version)
+
+
+def parse_archive(buffer: Buffer, where: str) -> Graph:
+    """The graph of a ``.keras`` archive.
+
+    Raises:
+        FormatError: it is damaged, or a layer is of a kind that is not read.
+        MissingExtraError: h5py is not installed.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(buffer)) as archive:
+            held = {item.filename: item.file_size for item in archive.infolist()}
+            if sum(held.values()) > HIGHEST_RATIO * len(buffer):
+                raise FormatError("the archive says that it holds more than it can", where=where)
+            if "config.json" not in held or "model.weights.h5" not in held:
+                raise FormatError("the archive has no config.json, or no model.weights.h5", where=where)
+            described = _config(archive.read("config.json"), where)
+            stored = archive.read("model.weights.h5")
+            version = json.loads(archive.read("metadata.json"))["keras_version"] if "metadata.json" in held else "3"
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, *DAMAGED) as error:
+        raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where) from None
+    with _Opened(stored, where) as file:
+        try:
+            weights = dict(variables_of_layers(described, file.variables, where))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
+    return parse(described, weights, where, version)
+
+
+def _config(told: Any, where: str) -> Config:
+    try:
+        found = json.loads(told)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
+    if not isinstance(found, Mapping) or not isinstance(found.get("config"), (Mapping, list)):
+        raise FormatError("it does not describe a model of layers", where=where, hint=WITH_KERAS.format(where))
+    return found
+
+
+def _layers(described: Config) -> Sequence[Config]:
+    config = described.get("config")
+    found = config.get("layers", ()) if isinstance(config, Mapping) else config
+    return [layer for layer in found or () if isinstance(layer, Mapping)] if isinstance(found, list) else ()
+
+
+def _stored_name(layer: str, name: str, *, is_model: bool) -> str:
+    """A weight's name as the rules of layers ask for it, ``LAYER/kernel``, without an output's number.
+
+    A model that was read and written again in one graph of TensorFlow 1 has ``LAYER_1/kernel_2`` in the layer.
+    """
+    parts = re.sub(r":\d+$", "", name).split("/")
+    if is_model:
+        return "/".join((layer, *parts))
+    parts[-1] = re.sub(r"_\d+$", "", parts[-1])
+    if f"/{layer}/" in f"/{name}":
+        return "/".join(parts)
+    return "/".join((layer, *parts[1:])) if len(parts) > 1 else f"{layer}/{parts[0]}"
+
+
+class _Opened:
+    """An HDF5 file in memory, of which only what it holds itself is read: no links to other files."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        try:
+            import h5py
+        except ImportError:
+            raise MissingExtraError(
+                "models that Keras saved are read with the package h5py", where=where,
+                hint=f"pip install 'pocketgraph[keras]', or {WITH_KERAS.format(where)}",
+            ) from None  # fmt: skip
+        self.where, self._h5py, self._most = where, h5py, HIGHEST_RATIO * len(content)
+        try:
+            self._file = h5py.File(io.BytesIO(content), "r")
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _damaged(self, error: BaseException) -> FormatError:
+        return FormatError(f"the HDF5 file is damaged: {str(error)[:200]}", where=self.where)
+
+    def _at(self, path: str) -> Any:
+        """What lies at a path.
+
+        Raises:
+            FormatError: there is nothing, or the file points to another one.
+        """
+        item: Any = self._file
+        try:
+            for part in filter(None, path.split("/")):
+                if not isinstance(item.get(part, getlink=True), (self._h5py.HardLink, type(None))):
+                    raise FormatError(f"'{path}' is a link, which is not followed", where=self.where)
+                item = item[part]
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+        return item
+
+    def has(self, path: str) -> bool:
+        return path in self._file
+
+    def attribute(self, name: str) -> Any:
+        """An attribute of the file.
+
+        Raises:
+            FormatError: there is none, as in a file of weights alone.
+        """
+        try:
+            found = self._file.attrs.get(name)
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+        if found is None:
+            raise FormatError(
+                f"this is an HDF5 file without a model: it has no '{name}'", where=self.where,
+                hint="of weights alone, load them into the model of your code and save that: model.load_weights('…'); "
+                "model.export('saved_model')",
+            )  # fmt: skip
+        return found
+
+    def text(self, name: str) -> str:
+        """An attribute of the file as text; "" where there is none."""
+        try:
+            found = self._file.attrs.get(name, "")
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+        return found.decode(errors="replace") if isinstance(found, bytes) else str(found)
+
+    def names(self, path: str, attribute: str) -> list[str]:
+        """The texts of an attribute, which large ones have in parts: NAME0, NAME1, …"""
+        try:
+            held = self._at(path).attrs
+            parts = [attribute] if attribute in held else []
+            while f"{attribute}{len(parts)}" in held:
+                parts.append(f"{attribute}{len(parts)}")
+            found = [name for part in parts for name in np.ravel(held[part])]
+            return [name.decode() if isinstance(name, bytes) else str(name) for name in found]
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+
+    def array(self, path: str) -> Array:
+        """The elements of a dataset."""
+        item = self._at(path)
+        try:
+            if item.is_virtual or item.external or item.nbytes > self._most:
+                raise FormatError(f"the elements of '{path}' are not in the file", where=self.where)
+            found: Array = np.asarray(item[()])
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+        if found.dtype.kind not in "fiub":
+            raise FormatError(f"'{path}' holds no numbers, but {found.dtype}", where=self.where)
+        return found
+
+    def variables(self, path: str) -> list[Array]:
+        """The arrays of a layer itself, in the order in which it made them."""
+        if not self.has(f"{path}/vars"):
+            return []
+        try:
+            numbers = sorted((name for name in self._at(f"{path}/vars") if name.isdecimal()), key=int)
+        except DAMAGED as error:
+            raise self._damaged(error) from None
+        return [self.array(f"{path}/vars/{number}") for number in numbers]

@@ -1,0 +1,262 @@
+"""Single operations in a model of Keras layers: ``x + 1``, ``x[:, 0]``, ``tf.concat`` and the like.
+
+Keras 2 has them as layers TFOpLambda and SlicingOpLambda, Keras 3 as operations of its modules ``ops``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from pocketgraph.formats.keras.activation_functions import OPS, activated
+from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, Value, broadcast, elements, pair
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT
+
+NAMES = {
+    "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract", "math.multiply": "Multiply",
+    "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "Divide": "TrueDivide", "math.pow": "Power",
+    "math.maximum": "Maximum", "math.minimum": "Minimum", "math.negative": "Negative", "math.abs": "Absolute",
+    "math.square": "Square", "math.sqrt": "Sqrt", "math.rsqrt": "Rsqrt", "math.exp": "Exp", "math.log": "Log",
+    "math.tanh": "Tanh", "nn.tanh": "Tanh", "math.sigmoid": "Sigmoid", "nn.sigmoid": "Sigmoid", "nn.relu": "Relu",
+    "nn.relu6": "Relu6", "nn.elu": "Elu", "nn.silu": "Silu", "nn.swish": "Silu", "nn.softmax": "Softmax",
+    "nn.softplus": "Softplus", "math.softplus": "Softplus", "math.reduce_mean": "Mean", "math.reduce_sum": "Sum",
+    "math.reduce_max": "Max", "math.reduce_min": "Min", "concat": "Concatenate", "reshape": "Reshape",
+    "expand_dims": "ExpandDims", "squeeze": "Squeeze", "compat.v1.squeeze": "Squeeze", "transpose": "Transpose",
+    "compat.v1.transpose": "Transpose", "linalg.matmul": "Matmul", "cast": "Cast", "clip_by_value": "Clip",
+    "stack": "Stack", "math.l2_normalize": "L2Normalize", "nn.l2_normalize": "L2Normalize",
+    "__operators__.getitem": "GetItem", "identity": "Identity",
+}  # fmt: skip
+"""What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
+
+
+class Call(NamedTuple):
+    """What an operation is called with; tensors are values, all else as the file has it.
+
+    ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
+    """
+
+    writer: LayerWriter
+    given: Sequence[Any]
+    named: Mapping[str, Any]
+
+    def argument(self, place: int, *names: str, default: Any = None) -> Any:
+        """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
+        found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
+        return self.given[place] if place < len(self.given) else default if found is None else found
+
+    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> Value:
+        """An argument as a tensor; numbers become constants."""
+        found = self.argument(place, *names)
+        if isinstance(found, Value):
+            return found
+        if found is None or not isinstance(found, (int, float, list, np.ndarray)):
+            raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
+        return self.writer.const(found, "number", like)
+
+    def axes(self, *names: str) -> list[int]:
+        """The axes of the first tensor that an operation is for, all by default."""
+        rank = len(self.tensor(0).dims)
+        found = self.argument(1, *names)
+        return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
+
+
+def arithmetic(op: str) -> Callable[[Call], Value]:
+    def written(call: Call) -> Value:
+        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
+        like = next((one.dtype for one in (first, second) if isinstance(one, Value)), FLOAT)
+        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
+        return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
+
+    return written
+
+
+def elementwise(op: str) -> Callable[[Call], Value]:
+    return lambda call: call.writer.add(op, call.tensor(0, "x", "features"))
+
+
+def function(name: str) -> Callable[[Call], Value]:
+    return lambda call: activated(call.writer, call.tensor(0, "x", "features"), name)
+
+
+def softmax(call: Call) -> Value:
+    value = call.tensor(0, "x", "logits")
+    if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
+        raise call.writer.refuse("is a softmax along another axis than the last, which is not read")
+    return call.writer.add("Softmax", value)
+
+
+def reduction(op: str) -> Callable[[Call], Value]:
+    def written(call: Call) -> Value:
+        value, axes = call.tensor(0, "x", "input_tensor"), call.axes("axis")
+        keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
+        dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
+        return call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
+
+    return written
+
+
+def concatenation(call: Call) -> Value:
+    values = call.argument(0, "values", "xs", default=())
+    if not isinstance(values, (list, tuple)) or not all(isinstance(one, Value) for one in values):
+        raise call.writer.refuse("joins what are no tensors, which is not read")
+    axis = int(call.argument(1, "axis", default=-1)) % len(values[0].dims)
+    sizes = [one.dims[axis] for one in values]
+    known = [size for size in sizes if size is not None]
+    dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
+    return call.writer.add("ConcatV2", list(values), call.writer.const(axis, "axis"), dims=dims)
+
+
+def reshaping(call: Call) -> Value:
+    value = call.tensor(0, "x", "tensor")
+    wanted = call.argument(1, "newshape", "shape", default=())
+    if not isinstance(wanted, (list, tuple)) or any(isinstance(size, Value) for size in wanted):
+        raise call.writer.refuse("takes a shape that is computed, which is not read")
+    dims: list[int | None] = [None if size in (None, -1) else int(size) for size in wanted]
+    whole, rest = elements(value.dims), elements(tuple(size for size in dims if size is not None))
+    if dims.count(None) == 1 and whole is not None and rest:
+        dims[dims.index(None)] = whole // rest
+    if dims.count(None) > 1:
+        raise call.writer.refuse("leaves several sizes open, which is not read")
+    return call.writer.reshaped(value, tuple(dims))
+
+
+def expanding(call: Call) -> Value:
+    value = call.tensor(0, "x", "input")
+    (axis,) = (axis % (len(value.dims) + 1) for axis in pair(call.argument(1, "axis", default=-1), 1))
+    dims = (*value.dims[:axis], 1, *value.dims[axis:])
+    return call.writer.add("ExpandDims", value, call.writer.const(axis, "axis"), dims=dims)
+
+
+def squeezing(call: Call) -> Value:
+    value = call.tensor(0, "x", "input")
+    told = call.argument(1, "axis")
+    axes = call.axes("axis") if told is not None else [axis for axis, size in enumerate(value.dims) if size == 1]
+    dims = tuple(size for axis, size in enumerate(value.dims) if axis not in axes)
+    return call.writer.add("Squeeze", value, dims=dims, squeeze_dims=tuple(axes))
+
+
+def transposition(call: Call) -> Value:
+    value = call.tensor(0, "x", "a")
+    order = call.argument(1, "axes", "perm") or list(reversed(range(len(value.dims))))
+    dims: Dims = tuple(value.dims[axis] for axis in order)
+    return call.writer.add("Transpose", value, call.writer.const(list(order), "order"), dims=dims)
+
+
+def product(call: Call) -> Value:
+    one, other = call.tensor(0, "x1", "a"), call.tensor(1, "x2", "b")
+    turned = [bool(call.named.get(name, False)) for name in ("transpose_a", "transpose_b")]
+    if min(len(one.dims), len(other.dims)) < 2:
+        raise call.writer.refuse("multiplies a vector, which is not read")
+    rows, columns = one.dims[-1 if turned[0] else -2], other.dims[-2 if turned[1] else -1]
+    dims = (*broadcast(one.dims[:-2], other.dims[:-2]), rows, columns)
+    return call.writer.add("BatchMatMulV2", one, other, dims=dims, adj_x=turned[0], adj_y=turned[1])
+
+
+def casting(call: Call) -> Value:
+    value, told = call.tensor(0, "x"), call.argument(1, "dtype")
+    wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
+    made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
+    return made._replace(dtype=wanted)
+
+
+def clipping(call: Call) -> Value:
+    value = call.tensor(0, "x", "t")
+    low, high = (call.tensor(place, *names, like=value.dtype)
+                 for place, names in ((1, ("x_min", "clip_value_min")), (2, ("x_max", "clip_value_max"))))  # fmt: skip
+    return call.writer.add("Minimum", call.writer.add("Maximum", value, low), high)
+
+
+def stacking(call: Call) -> Value:
+    values = call.argument(0, "values", "x", default=())
+    if not isinstance(values, (list, tuple)) or not all(isinstance(one, Value) for one in values):
+        raise call.writer.refuse("stacks what are no tensors, which is not read")
+    axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
+    dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
+    return call.writer.add("Pack", list(values), dims=dims, axis=axis)
+
+
+def unit_length(call: Call) -> Value:
+    """Along axes, with TensorFlow's smallest square."""
+    value, axes = call.tensor(0, "x"), call.axes("axis")
+    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
+    squares = call.writer.add("Sum", call.writer.add("Square", value), call.writer.const(axes, "axes"), dims=dims,
+                              keep_dims=True)  # fmt: skip
+    least = call.writer.const(float(call.argument(2, "epsilon", default=1e-12)), "epsilon", FLOAT)
+    return call.writer.add("Mul", value, call.writer.add("Rsqrt", call.writer.add("Maximum", squares, least)))
+
+
+def slicing(call: Call) -> Value:
+    """``x[…]``, with the masks of StridedSlice."""
+    value, spec = call.tensor(0), call.argument(1, "slice_spec", "key", default=())
+    parts = [_slice(part) for part in (spec if isinstance(spec, (list, tuple)) else [spec])]
+    if sum(part is Ellipsis for part in parts) > 1 or any(isinstance(part, Value) for part in parts):
+        raise call.writer.refuse("is cut at places that are computed, which is not read")
+    if Ellipsis in parts:
+        at = parts.index(Ellipsis)
+        new = sum(part is None for part in parts)
+        parts[at : at + 1] = [slice(None)] * (len(value.dims) - (len(parts) - 1 - new))
+    begins: list[int] = []
+    ends: list[int] = []
+    steps: list[int] = []
+    masks: Counter[str] = Counter()
+    dims: list[int | None] = []
+    left = list(value.dims)
+    for place, part in enumerate(parts):
+        if part is None:
+            masks["new_axis_mask"] |= 1 << place
+            begins, ends, steps, dims = [*begins, 0], [*ends, 0], [*steps, 1], [*dims, 1]
+            continue
+        size = left.pop(0)
+        if isinstance(part, slice):
+            for end, name in ((part.start, "begin_mask"), (part.stop, "end_mask")):
+                if end is None:
+                    masks[name] |= 1 << place
+            begins, ends = [*begins, part.start or 0], [*ends, part.stop or 0]
+            steps.append(part.step or 1)
+            dims.append(None if size is None else len(range(size)[part]))
+        else:
+            masks["shrink_axis_mask"] |= 1 << place
+            begins, ends, steps = [*begins, part], [*ends, part + 1], [*steps, 1]
+    bounds = [call.writer.const(one, name) for one, name in ((begins, "begin"), (ends, "end"), (steps, "step"))]
+    return call.writer.add("StridedSlice", value, *bounds, dims=(*dims, *left), **cast("dict[str, Any]", masks))
+
+
+def _slice(part: Any) -> Any:
+    if isinstance(part, Mapping):
+        return slice(*(part.get(name) for name in ("start", "stop", "step")))
+    return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, Value)) else int(part)
+
+
+OPERATIONS: dict[str, Callable[[Call], Value]] = {
+    **{name: arithmetic(op) for name, op in (
+        ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
+        ("Maximum", "Maximum"), ("Minimum", "Minimum"))},
+    **{name: elementwise(op) for name, op in (
+        ("Negative", "Neg"), ("Absolute", "Abs"), ("Square", "Square"), ("Sqrt", "Sqrt"), ("Rsqrt", "Rsqrt"),
+        ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"))},
+    **{name.title(): function(name) for name in OPS if name.isalnum() and name.islower() and name != "softmax"},
+    **{name: function(known) for name, known in (
+        ("Silu", "silu"), ("Gelu", "gelu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"))},
+    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min")},
+    "Softmax": softmax, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
+    "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
+    "Stack": stacking, "L2Normalize": unit_length, "GetItem": slicing,
+}  # fmt: skip
+"""How each operation is written."""
+
+
+def operation(kind: str, config: Mapping[str, Any], module: str, *, is_of_keras_3: bool) -> str | None:
+    """The operation that a layer stands for; None for a true layer, which in Keras 3 says whether it is trained.
+
+    An HDF5 file of Keras 3 does not say the module, and its ``x + 3`` is an Add as the layer of that name is.
+    """
+    if kind in ("TFOpLambda", "SlicingOpLambda"):
+        told = str(config.get("function", "__operators__.getitem"))
+        return NAMES.get(told, told)
+    if ".ops" in module or (is_of_keras_3 and "trainable" not in config and kind in OPERATIONS):
+        return NAMES.get(kind, kind)
+    return None

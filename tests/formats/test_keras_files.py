@@ -1,0 +1,141 @@
+"""Whole models that Keras 2 and 3 saved, as .h5 and as .keras: their answers, and what is said of damaged ones."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import pathlib
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from pocketgraph.errors import FormatError, MissingExtraError
+from pocketgraph.formats.detect import Kind, identify
+from pocketgraph.formats.keras import model_files
+from pocketgraph.runtime import Session
+from support import ROOT
+
+h5py = pytest.importorskip("h5py", reason="the package h5py, which reads HDF5, is not installed")
+ARCHIVE = ROOT / "tests" / "fixtures" / "keras_files.zip"
+with zipfile.ZipFile(ARCHIVE) as _archive:
+    NAMES = sorted(name for name in _archive.namelist() if not name.endswith(".npz"))
+
+
+def content(name: str) -> bytes:
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        return archive.read(name)
+
+
+def written(folder: pathlib.Path, name: str, changed: bytes | None = None) -> pathlib.Path:
+    path = folder / name
+    path.write_bytes(content(name) if changed is None else changed)
+    return path
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
+    graph = pocketgraph.load(written(tmp_path, name))
+    with np.load(io.BytesIO(content(name.partition(".")[0] + ".npz"))) as golden:
+        values = dict(golden)
+    given = [values[f"in{at}"] for at in range(len(graph.inputs))]
+    with Session(graph, engine=engine) as session:
+        found = session.run(list(graph.outputs), dict(zip(graph.inputs, given, strict=True)))
+    for at, value in enumerate(found):
+        np.testing.assert_allclose(value, values[f"out{at}"], rtol=2e-5, atol=4e-6)
+
+
+def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
+    assert len(NAMES) == 20
+    assert {name.partition("_")[2] for name in NAMES} == {
+        f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
+    }
+
+
+@pytest.mark.parametrize("ending", [".h5", ".keras"])
+def test_files_are_taken_where_graphs_are(ending: str, tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = written(tmp_path, f"pictures_keras3{ending}")
+    assert identify(path).kind is (Kind.HDF5 if ending == ".h5" else Kind.KERAS)
+    assert call("summarize_graph", f"--in_graph={path}") == 0
+    assert "name=picture, type=float(1), shape=[?,9,9,4]" in capsys.readouterr().out
+    assert call("freeze_graph", path, "-o", tmp_path / "frozen.pb") == 0
+    assert pocketgraph.verify(path, tmp_path / "frozen.pb")
+
+
+def test_the_file_says_what_is_missing_where_it_holds_weights_alone(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "some.h5"
+    with h5py.File(path, "w") as file:
+        file.create_group("dense")["kernel"] = np.zeros((2, 2))
+    with pytest.raises(FormatError, match=r"without a model: it has no 'model_config'; of weights alone"):
+        pocketgraph.load(path)
+
+
+def changed(name: str, change: Any) -> bytes:
+    held = io.BytesIO(content(name))
+    with h5py.File(held, "r+") as file:
+        change(file)
+    return held.getvalue()
+
+
+def linked(file: Any) -> None:
+    del file["model_weights/dense"]
+    file["model_weights/dense"] = h5py.ExternalLink("/etc/passwd", "/")
+
+
+def enormous(file: Any) -> None:
+    group = file["model_weights/dense/dense"]
+    del group["kernel"]
+    group.create_dataset("kernel", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (linked, "is a link, which is not followed"),
+        (enormous, "are not in the file"),
+        (lambda file: file.attrs.modify("model_config", "{"), "the description of its layers is damaged"),
+        (lambda file: file.attrs.modify("model_config", "[]"), "does not describe a model of layers"),
+        (lambda file: file["model_weights/dense/dense"].pop("bias"), "the HDF5 file is damaged"),
+    ],
+)
+def test_damaged_files_are_refused(change: Any, said: str, tmp_path: pathlib.Path) -> None:
+    path = written(tmp_path, "pictures_keras3.h5", changed("pictures_keras3.h5", change))
+    with pytest.raises(FormatError, match=said):
+        pocketgraph.load(path)
+
+
+@pytest.mark.parametrize("name", ["nested_keras2.h5", "nested_keras3.keras"])
+def test_bytes_that_flip_end_in_words(name: str, tmp_path: pathlib.Path) -> None:
+    whole, numbers = content(name), np.random.default_rng(0)
+    for at in numbers.integers(0, len(whole), 60):
+        path = written(tmp_path, name, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with contextlib.suppress(pocketgraph.PocketgraphError):  # any other error would be a traceback
+            pocketgraph.load(path)
+    with pytest.raises(FormatError):
+        pocketgraph.load(written(tmp_path, name, whole[: len(whole) // 2]))
+
+
+def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
+    held = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content("words_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:
+        for item in old.namelist():
+            text = old.read(item)
+            if item == "config.json":
+                described = json.loads(text)
+                next(x for x in described["config"]["layers"] if x["class_name"] == "Embedding")["class_name"] = "Mine"
+                text = json.dumps(described).encode()
+            new.writestr(item, text)
+    path = written(tmp_path, "words_keras3.keras", held.getvalue())
+    with pytest.raises(FormatError, match=r"\(Mine\) is of a kind that is not read; give the SavedModel"):
+        pocketgraph.load(path)
+
+
+def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pocketgraph\[keras\]'"):
+        model_files.parse_hdf5(content("words_keras2.h5"), "words.h5")
