@@ -45,9 +45,18 @@ class SegmentedExecution:
         cuts: the tensors; the program's inputs are cuts of their own.
         outputs: what it is to give.
         threads: how many threads to compute with.
+        is_kept: whether all segments stay in memory, each with its tensors.
     """
 
-    def __init__(self, program: Program, cuts: Iterable[Value], outputs: Sequence[Value], threads: int = 1) -> None:
+    def __init__(
+        self,
+        program: Program,
+        cuts: Iterable[Value],
+        outputs: Sequence[Value],
+        threads: int = 1,
+        *,
+        is_kept: bool = True,
+    ) -> None:
         operations = program.operations
         makers = {value: at for at, operation in enumerate(operations) for value in operation.outputs}
         makers.update((value, -1) for value in program.inputs)
@@ -60,7 +69,7 @@ class SegmentedExecution:
             made = [value for operation in inside for value in operation.outputs]
             given = [value for value in dict.fromkeys(_listed(inside)) if makers.get(value, end) < start]
             kept = [value for value in made if value in read]
-            running = ProgramRunner(Program(given, kept, list(inside)), kept, threads)
+            running = ProgramRunner(Program(given, kept, list(inside)), kept, threads, is_kept=is_kept)
             return Segment(given, kept, running, read, Lock())
 
         self._segments = [segment(start, end) for start, end in pairwise(ends)]

@@ -1,18 +1,21 @@
-"""Goes through a program once, layer by layer, with many samples side by side."""
+"""Goes through a program once, layer by layer: with many samples side by side, or to look at large tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, real
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views, real
 
 MOST_BYTES = 1 << 28  # of the tensors that are held between two steps
-FEWEST = 16  # samples that are held whatever they take
+FEWEST = 16  # samples that are held though they take more, up to the next limit
+MOST_BYTES_OF_FEWEST = 1 << 30  # of these tensors; one sample is held whatever it takes
+MOST_SHOWN_BYTES = 1 << 30  # of tensors that are shown at once; of more, some after the others
+BYTES_SHOWN_TOGETHER = 1 << 28  # of those then
 
 Place = tuple[int, int]
 """Where a tensor is made: which operation, -1 for the program's inputs, and which of its results."""
@@ -20,7 +23,8 @@ Place = tuple[int, int]
 
 def samples_in_memory(program: Program, samples: Samples, count: int) -> list[Sample]:
     """As many of the samples as a walk through the program holds in memory: the first ones."""
-    most = max(FEWEST, MOST_BYTES // max(peak_bytes(program), 1))
+    peak = max(peak_bytes(program), 1)
+    most = max(min(FEWEST, MOST_BYTES_OF_FEWEST // peak), MOST_BYTES // peak, 1)
     return [[np.array(array) for array in sample] for sample in islice(samples(), min(count, most))]
 
 
@@ -75,11 +79,24 @@ class LayerwiseExecution:
         for held in self._held:
             yield real(value, held[places[value]])
 
-    def _advance(self, program: Program, places: dict[Value, Place], end: int) -> None:
+    def shown(self, program: Program, values: Sequence[Value], later: Collection[Value] = ()) -> Iterator[Views]:
+        """What these tensors are for each sample, in the form they have; the walk goes on behind the last of them.
+
+        Args:
+            program: see above.
+            values: some of its tensors.
+            later: others that will be asked for, and are held until then.
+        """
+        places = _places(program)
+        self._advance(program, places, max(places[value][0] for value in values) + 1, {*values, *later})
+        for held in self._held:
+            yield {value: held[places[value]] for value in values}
+
+    def _advance(self, program: Program, places: dict[Value, Place], end: int, wanted: Collection[Value] = ()) -> None:
         if end <= self._passed:
             return
         segment = program.operations[self._passed : end]
-        read = _read(program.operations[end:])
+        read = _read(program.operations[end:]).union(wanted)
         inside = _read(segment)
         given = [value for value in places if value in inside and places[value][0] < self._passed]
         made = [value for operation in segment for value in operation.outputs if value in read]
@@ -91,6 +108,65 @@ class LayerwiseExecution:
             for place in [place for place in held if place not in live]:
                 del held[place]
         self._passed = end
+
+
+class ShownProgram:
+    """A program whose tensors are looked at: all at once, or group by group where they would take much memory.
+
+    Args:
+        program: the program.
+        groups: tensors of it that are shown together, in running order; see ``groups_to_show``.
+        threads: how many threads to compute with.
+    """
+
+    def __init__(self, program: Program, groups: Sequence[Sequence[Value]], threads: int = 1) -> None:
+        self._program, self._threads = program, threads
+        self._groups = [[value for value in group if value.constant is None] for group in groups]
+        self._whole = ProgramRunner(program, self._groups[0], threads) if len(groups) == 1 else None
+
+    def __call__(self, sample: Sample) -> Iterator[Views]:
+        """The tensors of each group for a sample, copied."""
+        if self._whole is not None:
+            yield dict(zip(self._whole.outputs, self._whole(sample), strict=True))
+            return
+        walk = LayerwiseExecution([sample], self._threads)
+        for at, group in enumerate(self._groups):
+            later = {value for others in self._groups[at + 1 :] for value in others}
+            yield from walk.shown(self._program, group, later) if group else iter([{}])
+
+    def views(self, sample: Sample) -> Iterator[Views]:
+        """The same, each only until the next is asked for, or the next sample."""
+        return self(sample) if self._whole is None else iter([self._whole.views(sample)])
+
+
+def groups_to_show(program: Program, together: Sequence[Sequence[Value]]) -> list[list[Value]]:
+    """Tensors in groups of which each fits in memory: one group of all where they do.
+
+    Args:
+        program: whose tensors they are.
+        together: those that must be shown at once, such as a layer's results in two forms.
+    """
+    places = _places(program)
+    ordered = sorted(
+        together, key=lambda values: max((places.get(value, (-1, 0)) for value in values), default=(-1, 0))
+    )
+    if bytes_of(together) <= MOST_SHOWN_BYTES:
+        return [[value for values in together for value in values]]
+    groups: list[list[Value]] = []
+    room = 0
+    for values in ordered:
+        taken = bytes_of([values])
+        if taken > room:
+            groups.append([])
+            room = BYTES_SHOWN_TOGETHER
+        groups[-1] += values
+        room -= taken
+    return groups
+
+
+def bytes_of(together: Sequence[Sequence[Value]]) -> int:
+    """How many all these tensors have."""
+    return sum(_bytes(value) for values in together for value in values)
 
 
 def _places(program: Program) -> dict[Value, Place]:
