@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -63,6 +63,7 @@ class LayerwiseExecution:
     def __init__(self, samples: Sequence[Sample], threads: int = 1) -> None:
         self._passed = 0
         self._threads = threads
+        self._running: ProgramRunner | None = None  # where what is only shown lies
         self._held: list[dict[Place, Array]] = [
             {(-1, index): array for index, array in enumerate(sample)} for sample in samples
         ]
@@ -80,7 +81,7 @@ class LayerwiseExecution:
             yield real(value, held[places[value]])
 
     def shown(self, program: Program, values: Sequence[Value], later: Collection[Value] = ()) -> Iterator[Views]:
-        """What these tensors are for each sample, in the form they have; the walk goes on behind the last of them.
+        """What these tensors are for each sample, as they are, until the walk goes on behind the last of them.
 
         Args:
             program: see above.
@@ -88,26 +89,40 @@ class LayerwiseExecution:
             later: others that will be asked for, and are held until then.
         """
         places = _places(program)
-        self._advance(program, places, max(places[value][0] for value in values) + 1, {*values, *later})
+        self._advance(program, places, max(places[value][0] for value in values) + 1, values, later)
         for held in self._held:
             yield {value: held[places[value]] for value in values}
 
-    def _advance(self, program: Program, places: dict[Value, Place], end: int, wanted: Collection[Value] = ()) -> None:
+    def _advance(
+        self,
+        program: Program,
+        places: dict[Value, Place],
+        end: int,
+        shown: Collection[Value] = (),
+        later: Collection[Value] = (),
+    ) -> None:
         if end <= self._passed:
             return
         segment = program.operations[self._passed : end]
-        read = _read(program.operations[end:]).union(wanted)
-        inside = _read(segment)
+        read = _read(program.operations[end:]).union(later)
+        inside, kept = _read(segment), read.union(shown)
         given = [value for value in places if value in inside and places[value][0] < self._passed]
-        made = [value for operation in segment for value in operation.outputs if value in read]
-        running = ProgramRunner(Program(given, made, list(segment)), made, self._threads)
-        live = {places[value] for value in read if value in places}
+        made = [value for operation in segment for value in operation.outputs if value in kept]
+        self._drop_others(places, kept.union(inside))
+        self._running = None  # with its tensors, before those of the next ones are there
+        self._running = running = ProgramRunner(Program(given, made, list(segment)), made, self._threads)
+        is_copied = len(self._held) > 1
         for held in self._held:
-            results = running([held[places[value]] for value in given])
-            held.update((places[value], result) for value, result in zip(made, results, strict=True))
-            for place in [place for place in held if place not in live]:
-                del held[place]
+            for value, array in running.views([held[places[value]] for value in given]).items():
+                held[places[value]] = np.array(array) if is_copied or value in read else array
+        self._drop_others(places, kept)
         self._passed = end
+
+    def _drop_others(self, places: Mapping[Value, Place], live: Collection[Value]) -> None:
+        kept = {places[value] for value in live if value in places}
+        for held in self._held:
+            for place in [place for place in held if place not in kept]:
+                del held[place]
 
 
 class ShownProgram:

@@ -45,7 +45,8 @@ class SegmentedExecution:
         cuts: the tensors; the program's inputs are cuts of their own.
         outputs: what it is to give.
         threads: how many threads to compute with.
-        is_kept: whether all segments stay in memory, each with its tensors.
+        is_kept: whether all segments stay in memory, each with its tensors; else the way to the end from a cut is made
+            anew each time, as one program whose tensors take turns.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class SegmentedExecution:
             return Segment(given, kept, running, read, Lock())
 
         self._segments = [segment(start, end) for start, end in pairwise(ends)]
-        last = len(self._segments) - TOGETHER
+        last = len(self._segments) - TOGETHER if is_kept else -1
+        self._to_the_end = None if is_kept else lambda place: segment(ends[place], ends[-1])
         self._joined = {at: segment(ends[at], ends[at + TOGETHER]) for at in range(0, last + 1, TOGETHER)}
 
     def place(self, value: Value) -> int:
@@ -97,6 +99,8 @@ class SegmentedExecution:
     def finish(self, held: Mapping[Value, Array], place: int) -> list[Array]:
         """The program's outputs, from what is held after so many segments."""
         known = dict(held)
+        if self._to_the_end is not None and place < len(self._segments):
+            known, place = self._behind(self._to_the_end(place), known), len(self._segments)
         while place < len(self._segments):
             joined = self._joined.get(place)
             known = self._behind(joined or self._segments[place], known)
