@@ -118,6 +118,29 @@ def test_a_cut_to_whole_numbers_is_named_where_results_differ(
 
 
 @pytest.mark.parametrize(
+    ("off", "own", "passes"), [(1.4e-7, 2**-22, True), (1.4e-7, 0.0, False), (1e-6, 2**-22, False)]
+)
+def test_a_sigmoid_near_zero_may_be_off_by_what_its_engine_rounds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, off: float, own: float, passes: bool
+) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        exact = 1 / (1 + np.exp(-feeds_of(model)["x"].astype(np.float64)))
+        return Written(lambda name, feeds: {"y": (exact + off).astype(np.float32)}, sigmoid_error=own)
+
+    def feeds_of(model: Any) -> Any:
+        return next(iter(model.samples()))
+
+    graph = parse("x = Placeholder(dtype=float, shape=[1, 2])\ns = Sigmoid(x, T=float)\ny = Identity(s, T=float)")
+    how: dict[str, Any] = {"graph": graph.replace(outputs=["y"]), "samples": {"x": np.float32([[-12, -20]])}}
+    if passes:
+        assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
+    else:
+        with pytest.raises(DifferenceError, match=r"past the tolerance of"):
+            exported(monkeypatch, tmp_path / "net.spy", write, **how)
+
+
+@pytest.mark.parametrize(
     ("dtype", "off", "passes"), [("half", 0.003, True), ("half", 0.01, False), ("float", 0.003, False)]
 )
 def test_results_of_sixteen_bits_may_be_rounded_elsewhere(

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from litert.single_ops import run_node
-from pocketgraph.graph import DType, Node
+from pocketgraph.graph import DType, Graph, Node, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.runtime import Session
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "bool"])
@@ -54,3 +58,24 @@ def test_nothing_is_left_to_the_reference_engine(own: tuple[int, ...], shape: tu
     node = Node("b", "BroadcastTo", [], {"T": DType.named("float"), "Tidx": DType.named("int32")})
     outcome = run_node(node, (np.ones(own, np.float32), np.array(shape, np.int32)), 1)
     assert "without elements" in outcome.reason
+
+
+@pytest.mark.parametrize(("op", "fill"), [("Greater", 0.5), ("Maximum", 0.25), ("Mul", -0.0), ("Mul", np.nan)])
+def test_a_constant_of_one_number_throughout_takes_the_room_of_one(op: str, fill: float) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4,4,3])
+        size = Shape(x, T=float, out_type=int32)
+        number = Const(float 1)
+        ones = Fill(size, number, T=float, index_type=int32)
+        filled = Mul(ones, half, T=float)
+        y = {op}(x, filled, T=float)
+    """)
+    graph = Graph([*graph, const("half", np.float32(fill))])
+    x = np.random.default_rng(3).uniform(-1, 1, (2, 4, 4, 3)).astype(np.float32)
+    program = float_program(graph, ["y"], {"x": x.shape})
+    assert max(v.size for o in program.operations for v in o.operands if v.constant is not None) == 1
+    with Session(graph, exact=True) as session:
+        (wanted,) = session.run(["y"], {"x": x})
+    (given,) = ProgramRunner(program)([x])
+    np.testing.assert_array_equal(given, wanted)
+    np.testing.assert_array_equal(np.signbit(given), np.signbit(wanted))

@@ -7,7 +7,7 @@ import pytest
 
 from litert.single_ops import run_node
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from support import assert_close
@@ -92,3 +92,24 @@ def test_strides_over_batch_or_channels_stay_with_the_reference_engine(strides: 
     attrs = {"T": FLOAT, "ksize": (1, 2, 2, 2, 1), "strides": strides, "padding": b"SAME"}
     outcome = run_node(Node("p", "MaxPool3D", ("a",), attrs), (values(2, 4, 4, 4, 2),), 1)
     assert "over batch or channels" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("block", "borders"),
+    [((2, 2, 2), ((1, 2), (0, 2), (2, 1))), ((2, 1, 3), ((0, 1), (1, 0), (1, 1))), ((3,), ((2, 2),))],
+)
+def test_space_to_batch_and_back(block: tuple[int, ...], borders: tuple[tuple[int, int], ...]) -> None:
+    amounts = np.array(borders, np.int32)
+    attrs = {"T": FLOAT, "Tblock_shape": INT32, "Tpaddings": INT32, "Tcrops": INT32}
+    sizes = np.array(block, np.int32)
+    agrees(Node("s", "SpaceToBatchND", ("a", "b", "c"), attrs), (values(2, 5, 6, 7, 3), sizes, amounts))
+    batches = values(2 * int(sizes.prod()), 4, 5, 4, 3)
+    agrees(Node("s", "BatchToSpaceND", ("a", "b", "c"), attrs), (batches, sizes, amounts))
+
+
+@pytest.mark.parametrize("op", ["Pad", "PadV2"])
+def test_borders_around_volumes(op: str) -> None:
+    attrs = {"T": FLOAT, "Tpaddings": INT32}
+    pairs = np.array([[0, 0], [1, 0], [2, 1], [0, 3], [0, 0]], np.int32)
+    fill = (np.float32(-1.5),) if op == "PadV2" else ()
+    agrees(Node("p", op, ("a", "b", "c")[: 2 + len(fill)], attrs), (values(2, 3, 4, 5, 3), pairs, *fill))

@@ -282,3 +282,36 @@ def test_a_normalization_that_goes_on_learning_stays() -> None:
     nodes = [image(), *convolution("Conv2D", "x"), *normalization("FusedBatchNormV3", "conv", 5)]
     nodes[-1] = nodes[-1].with_attrs(is_training=True, exponential_avg_factor=0.5)
     assert transform(Graph(nodes, outputs=["norm"]), FOLDS)["norm"].op == "FusedBatchNormV3"
+
+
+@pytest.mark.parametrize("form", ["NDHWC", "NCDHW"])
+@pytest.mark.parametrize("kind", ["Conv3D", "Conv3DBackpropInputV2"])
+@pytest.mark.parametrize("norm", ["FusedBatchNormV3", "spelled"])
+def test_a_normalization_behind_a_convolution_over_volumes(kind: str, norm: str, form: str) -> None:
+    is_last = form == "NDHWC"
+    x = Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape((2, 3, 5, 4, 4) if is_last else (2, 4, 3, 5, 4))})
+    attrs = {"strides": (1,) * 5, "padding": b"SAME", "data_format": form.encode()}
+    inputs, weights = ("x", "w"), numbers(3, 2, 3, 4, 6)
+    if kind == "Conv3DBackpropInputV2":
+        inputs, weights = ("sizes", "w", "x"), numbers(3, 2, 3, 6, 4)
+    sizes = const("sizes", np.array((2, 3, 5, 4, 6) if is_last else (2, 6, 3, 5, 4), np.int32))
+    if norm == "spelled":
+        behind = spelled("conv", 6)
+        if not is_last:
+            behind[:4] = [const(node.name, node.tensor.numpy().reshape(6, 1, 1, 1)) for node in behind[:4]]
+    else:
+        behind = normalization(norm, "conv", 6, form)
+    bias = [const("b", numbers(6)), op("biased", "BiasAdd", "conv", "b", data_format=b"NHWC" if is_last else b"NCHW")]
+    first = [x, sizes, const("w", weights), op("conv", kind, *inputs, **attrs)]
+    assert_folds([*first, *behind], {kind, "BiasAdd"})
+    behind = [node.replace(inputs=["biased" if ref == "conv" else ref for ref in node.inputs]) for node in behind]
+    assert_folds([*first, *bias, *behind], {kind, "BiasAdd"})
+
+
+@pytest.mark.parametrize("padding", [b"SAME", b"VALID"])
+def test_before_a_convolution_over_volumes(padding: bytes) -> None:
+    x = Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape((2, 4, 5, 4, 4))})
+    conv = op("conv", "Conv3D", "bn/add_1", "w", strides=(1,) * 5, padding=padding)
+    kept = {"Conv3D", "BiasAdd"} if padding == b"VALID" else {"Conv3D", "Mul", "AddV2"}
+    nodes = [x, *spelled("x", 4), const("w", numbers(3, 2, 3, 4, 6)), conv]
+    assert_folds(nodes, kept, "fold_constants fold_batch_norms")

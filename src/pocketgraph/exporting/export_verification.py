@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds, main_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import PLACEHOLDERS, SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
@@ -170,6 +170,13 @@ def _checked(
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
     limits = {name: _limit(pair[0][0], limit) if by_type else limit for name, pair in pairs.items()}
+    if by_type and written.sigmoid_error:
+        limits |= {
+            port.name: max(limits[port.name], written.sigmoid_error / peak)
+            for port in entry.outputs
+            if _is_sigmoid(model.graph, port.tensor)
+            and (peak := max(float(np.abs(wanted).max(initial=0)) for wanted, _ in pairs[port.name]))
+        }
     if by_type and not written.is_coded:
         limits |= limits_by_rounding(pairs, limits, lambda: _run_with_last_bits_changed(model, entry, sets))
     rounded = {port.name for port in entry.outputs if is_rounded_once(model.graph, port.tensor)}
@@ -214,13 +221,24 @@ def _judged(
 
 def is_rounded_once(graph: Graph, tensor: str) -> bool:
     """Whether a tensor is what one node rounds to codes, moved at most, and nothing before that rounds."""
-    node = graph.nodes[node_name(tensor)]
-    while node.op in PASSED_ON:
-        node = graph.nodes[node_name(node.data_inputs[0])]
+    node = _maker(graph, tensor)
     if node.op not in ROUNDING:
         return False
     ops = [graph.nodes[name].op for name in reachable(graph, [node.name])]
     return sum(op in ROUNDING or COMPUTES_WITH_CODES.match(op) is not None for op in ops) == 1
+
+
+def _is_sigmoid(graph: Graph, tensor: str) -> bool:
+    """Whether a tensor is what a sigmoid gives, moved at most."""
+    return _maker(graph, tensor).op == "Sigmoid"
+
+
+def _maker(graph: Graph, tensor: str) -> Node:
+    """The node that makes a tensor's values."""
+    node = graph.nodes[node_name(tensor)]
+    while node.op in PASSED_ON:
+        node = graph.nodes[node_name(node.data_inputs[0])]
+    return node
 
 
 def _other_codes(pairs: Sequence[tuple[Array, Array]]) -> tuple[int, int]:

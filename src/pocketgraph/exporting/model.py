@@ -196,6 +196,7 @@ class Written:
         run: runs what was written, on this machine; None where it cannot, and ``unchecked`` says why.
         tolerance: the largest difference from the reference engine that passes, as a share of the output's peak.
         is_coded: whether it computes with few bits; the mean difference counts then instead of the largest one.
+        sigmoid_error: how far a sigmoid of its engine may be off, of 1, however small the result is.
         unchecked: why it was not run.
         seconds: times one run of an entry point by itself, where ``run`` does more than run.
         is_timed: whether the time of a run here says anything.
@@ -207,6 +208,7 @@ class Written:
     notes: list[str] = field(default_factory=list)
     tolerance: float = 1e-4
     is_coded: bool = False
+    sigmoid_error: float = 0.0
     unchecked: str = ""
     seconds: Callable[[str, Feeds], float] | None = None
     is_timed: bool = True

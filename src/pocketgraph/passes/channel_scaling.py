@@ -25,10 +25,27 @@ def _inputs_of_product(product: Node, shape: tuple[int, ...]) -> int | None:
     return shape[1] if product.attr("transpose_b") else shape[0]
 
 
+TRANSPOSED = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2"})
+"""Transposed convolutions: their data come last, and their weights are [..., out, in]."""
+
+
+def _inputs_of_convolution(product: Node, shape: tuple[int, ...]) -> int | None:
+    if len(shape) != rank_of(product):
+        return None
+    return shape[-1 if product.op in TRANSPOSED else -2]
+
+
+def rank_of(product: Node) -> int:
+    """How many dimensions a linear op's data and weights have."""
+    return 2 if product.op == "MatMul" else 5 if product.op.startswith("Conv3D") else 4
+
+
 LINEAR = {
-    "Conv2D": _ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
-    "DepthwiseConv2dNative": _ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
-    "Conv2DBackpropInput": _ScaledOperand(2, 1, lambda product, shape: shape[3] if len(shape) == 4 else None),
+    "Conv2D": _ScaledOperand(0, 1, _inputs_of_convolution),
+    "Conv3D": _ScaledOperand(0, 1, _inputs_of_convolution),
+    "DepthwiseConv2dNative": _ScaledOperand(0, 1, _inputs_of_convolution),
+    "Conv2DBackpropInput": _ScaledOperand(2, 1, _inputs_of_convolution),
+    "Conv3DBackpropInputV2": _ScaledOperand(2, 1, _inputs_of_convolution),
     "MatMul": _ScaledOperand(0, 1, _inputs_of_product),
 }
 """The ops whose weights can take on factors of channels."""
@@ -37,17 +54,15 @@ LINEAR = {
 def output_channels(product: Node, shape: tuple[int, ...]) -> int | None:
     """How many channels come out with weights of this shape; None when that is no shape of weights.
 
-    Conv2D has weights [height, width, in, out], DepthwiseConv2dNative [height, width, in, multiplier] with in x
-    multiplier channels, Conv2DBackpropInput (a transposed convolution) [height, width, out, in], MatMul [in, out], or
-    [out, in] with ``transpose_b``.
+    Conv2D has weights [height, width, in, out], Conv3D [depth, height, width, in, out], DepthwiseConv2dNative
+    [height, width, in, multiplier] with in x multiplier channels, transposed convolutions [..., out, in], MatMul
+    [in, out], or [out, in] with ``transpose_b``.
     """
-    if product.op == "MatMul":
-        return None if len(shape) != 2 else shape[0] if product.attr("transpose_b") else shape[1]
-    if len(shape) != 4:
+    if len(shape) != rank_of(product):
         return None
-    if product.op == "Conv2DBackpropInput":
-        return shape[2]
-    return shape[2] * shape[3] if product.op == "DepthwiseConv2dNative" else shape[3]
+    if product.op in TRANSPOSED or (product.op == "MatMul" and product.attr("transpose_b")):
+        return shape[-2]
+    return shape[2] * shape[3] if product.op == "DepthwiseConv2dNative" else shape[-1]
 
 
 def scaled_weights(product: Node, weights: Tensor, factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
@@ -56,7 +71,7 @@ def scaled_weights(product: Node, weights: Tensor, factors: np.ndarray[Any, Any]
     if channels is None or factors.shape != (channels,):
         return None
     values = weights.numpy()
-    if product.op == "Conv2DBackpropInput" or (product.op == "MatMul" and product.attr("transpose_b")):
+    if product.op in TRANSPOSED or (product.op == "MatMul" and product.attr("transpose_b")):
         factors = factors[:, np.newaxis]
     elif product.op == "DepthwiseConv2dNative":
         factors = factors.reshape(weights.shape[2:])
@@ -82,12 +97,12 @@ def input_folded(product: Node, weights: Array, scale: Array, offset: Array) -> 
         scaled = matrix * np.broadcast_to(scale, matrix.shape[:1])[:, np.newaxis]
         shifts = np.broadcast_to(offset, matrix.shape[:1]) @ matrix
         return (scaled.T if product.attr("transpose_b") else scaled).astype(np.float32), shifts
-    if product.op == "Conv2DBackpropInput":
-        zeros = np.zeros(weights.shape[2])
+    if product.op in TRANSPOSED:
+        zeros = np.zeros(weights.shape[-2])
         return None if offset.any() else ((wide * scale).astype(np.float32), zeros)
-    column = np.broadcast_to(scale, weights.shape[2:3])[:, np.newaxis]
-    shift = np.broadcast_to(offset, weights.shape[2:3])[:, np.newaxis]
-    moved = (wide * shift).sum(axis=(0, 1))  # [in, out] or [in, multiplier]
+    column = np.broadcast_to(scale, weights.shape[-2:-1])[:, np.newaxis]
+    shift = np.broadcast_to(offset, weights.shape[-2:-1])[:, np.newaxis]
+    moved = (wide * shift).sum(axis=tuple(range(wide.ndim - 2)))  # [in, out] or [in, multiplier]
     total = moved.reshape(-1) if product.op == "DepthwiseConv2dNative" else moved.sum(axis=0)
     return (wide * column).astype(np.float32), total
 
@@ -99,4 +114,4 @@ def has_padding(product: Node, shape: tuple[int, ...]) -> bool:
     padding = product.attr("padding")
     if padding == b"EXPLICIT":
         return any(product.attr("explicit_paddings", (1,)))
-    return not (padding == b"VALID" or (padding == b"SAME" and shape[:2] == (1, 1)))
+    return not (padding == b"VALID" or (padding == b"SAME" and set(shape[:-2]) == {1}))

@@ -71,7 +71,10 @@ def is_fitted(state: QuantizationState) -> bool:
 def check_layers(state: QuantizationState) -> bool:
     """Refuses a model without layers to quantize."""
     if not state.hybrid and not any(is_layer(operation) for operation in state.coded):
-        raise UsageError("no layer of this model can be quantized", hint="it has no convolutions or matrix products")
+        hint = "it has no convolutions or matrix products"
+        if any(is_layer(operation) for operation in state.program.operations):
+            hint = "all its layers stay in float; .tflite files hold codes of more of them than graphs do"
+        raise UsageError("no layer of this model can be quantized", hint=hint)
     return False
 
 

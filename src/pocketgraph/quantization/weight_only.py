@@ -17,11 +17,11 @@ from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
+from pocketgraph.quantization.core.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, float_weights
-from pocketgraph.quantization.fitting.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
 from pocketgraph.quantization.fitting.weight_only_fitting import (
     WeightOnlyCodes,

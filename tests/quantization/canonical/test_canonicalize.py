@@ -7,6 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.canonical import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.runtime import Session
@@ -437,3 +438,21 @@ def test_other_steps_stay_what_they_are(last: str) -> None:
         k=np.float32(0.5), m=np.float32([1, 2, 3]), n=np.float32([1, 0, 2]), i=np.float32([1, np.nan, 1]),
     )  # fmt: skip
     assert len(codes_of(graph)) == 4
+
+
+def test_a_bias_behind_frames_as_pictures_goes_into_its_layer_however_large_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(canonicalize, "MOST_SPREAD", 1)
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 4, 6, 6, 2])
+        conv = Conv3D(x, w, T=float, strides=[1, 1, 1, 1, 1], padding="SAME")
+        sum = BiasAdd(conv, b, T=float)
+        y = Relu(sum, T=float)
+        """,
+        w=rng.normal(size=(3, 3, 3, 2, 5)).astype(np.float32),
+        b=rng.normal(size=5).astype(np.float32),
+    )
+    assert "ADD" not in codes_of(graph)
+    assert_same_numbers(graph, rng.normal(size=(1, 4, 6, 6, 2)).astype(np.float32))

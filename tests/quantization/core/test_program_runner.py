@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.litert.program import Value
 from pocketgraph.quantization.core import program_runner
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Views
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Views, look_at
 from pocketgraph.quantization.float_program import float_program
 from quantize_nets import net, samples
 
@@ -26,7 +26,7 @@ def test_several_threads_look_at_large_tensors(monkeypatch: pytest.MonkeyPatch) 
         found[value] = views[value].copy()
 
     monkeypatch.setattr(program_runner, "WORTH_THREADS", 1)
-    ProgramRunner(program, values, threads=2).visit(sample, look)
+    look_at(ProgramRunner(program, values, threads=2).views(sample), look, 2)
     for value, array in zip(values, expected, strict=True):
         assert np.array_equal(found[value], array)
 
@@ -41,6 +41,6 @@ def test_one_thread_looks_at_small_tensors_in_order() -> None:
         seen.append(value)
         here.add(threading.get_ident())
 
-    ProgramRunner(program, values, threads=2).visit(sample, look)
+    look_at(ProgramRunner(program, values, threads=2).views(sample), look, 2)
     assert seen == values
     assert here == {threading.get_ident()}

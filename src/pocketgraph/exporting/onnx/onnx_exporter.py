@@ -21,6 +21,8 @@ from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 
+SIGMOID_ERROR = 2**-22
+"""Of ONNX Runtime's sigmoid, a quotient of polynomials: 1.4e-7 at most, be the result 0.5 or 1e-8."""
 BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
 
@@ -51,7 +53,7 @@ def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: boo
         file.write(data)
     del data
     _check(path)
-    written = Written(notes=[*notes, *made.notes], draws=made.draws, has_main_alone=True)
+    written = Written(notes=[*notes, *made.notes], draws=made.draws, has_main_alone=True, sigmoid_error=SIGMOID_ERROR)
     others = [other.name for other in model.entries[1:]]
     if others:
         written.notes.append(

@@ -156,10 +156,12 @@ def _behind_reshape(operation: Operation, view: ValueUses, layers: set[Value]) -
 
 def _by_channel(constant: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
     """A constant beside a tensor of ``shape`` as one for each channel of it in the shape ``before``; None where not."""
-    if constant.size == 1 or math.prod(shape) > MOST_SPREAD or not before:
+    if constant.size == 1 or not before:
         return constant if constant.size == 1 else None
+    if constant.shape == before[-1:] == shape[-1:]:
+        return constant
     numbers: Array = constant.content.numpy()
-    if numbers.ndim > len(shape):
+    if numbers.ndim > len(shape) or math.prod(shape) > MOST_SPREAD:
         return None
     rows = np.broadcast_to(numbers, shape).reshape(-1, before[-1])
     if not (rows == rows[0]).all():

@@ -33,9 +33,12 @@ class ProgramRunner:
         program: the program.
         outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
         threads: how many threads to compute with.
+        is_kept: whether it stays in memory, with its tensors, between two samples; else it is made anew for each.
     """
 
-    def __init__(self, program: Program, outputs: Sequence[Value] | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, program: Program, outputs: Sequence[Value] | None = None, threads: int = 1, *, is_kept: bool = True
+    ) -> None:
         self.outputs = list(program.outputs if outputs is None else outputs)
         self._inputs = program.inputs
         computed = [v for v in dict.fromkeys(self.outputs) if v not in program.inputs and v.constant is None]
@@ -46,7 +49,7 @@ class ProgramRunner:
         trimmed.inputs = [program.inputs[index] for index in self._fed]
         self._content = model_bytes(trimmed) if computed else b""
         self._threads = threads
-        self._runner = PlainRunner(self._content, threads) if computed else None
+        self._runner = PlainRunner(self._content, threads) if computed and is_kept else None
 
     def another(self) -> ProgramRunner:
         """One that another thread may run at the same time; both have one file in memory."""
@@ -61,29 +64,19 @@ class ProgramRunner:
             RunError: LiteRT refuses the sample, such as one with indices that are out of range.
         """
         known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
-        if self._runner is not None:
+        if self._content:
             with _clear_refusals():
-                results = self._runner.run(self._given(sample))
+                results = (self._runner or PlainRunner(self._content, self._threads)).run(self._given(sample))
             known.update(zip(self._computed, results, strict=True))
         return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
 
-    def visit(self, sample: Sample, look: Callable[[Value, Views], None]) -> Views:
-        """Shows the outputs for one sample without copying them.
-
-        Args:
-            sample: as for a call.
-            look: told one of the outputs and given all; several threads call it where these are large.
-
-        Returns:
-            All outputs but constants, as they lie in LiteRT's memory until it runs again: not to be kept longer.
-        """
+    def views(self, sample: Sample) -> Views:
+        """The outputs for one sample, but constants, without copying them: until it runs again."""
         wanted = set(self.outputs)
         views = {value: array for value, array in zip(self._inputs, sample, strict=True) if value in wanted}
         if self._runner is not None:
             with _clear_refusals():
                 views.update(zip(self._computed, self._runner.views(self._given(sample)), strict=True))
-        is_worth_threads = sum(array.size for array in views.values()) >= WORTH_THREADS
-        mapped(lambda value: look(value, views), list(views), self._threads if is_worth_threads else 1)
         return views
 
     def _given(self, sample: Sample) -> list[Array]:
@@ -97,6 +90,12 @@ class ProgramRunner:
     def numbers(self, sample: Sample) -> list[Array]:
         """The outputs as float32 where they are codes."""
         return [real(value, array) for value, array in zip(self.outputs, self(sample), strict=True)]
+
+
+def look_at(views: Views, look: Callable[[Value, Views], None], threads: int) -> None:
+    """Has ``look``, which is told a tensor and given all, see each: by several threads where these are large."""
+    is_worth_threads = sum(array.size for array in views.values()) >= WORTH_THREADS
+    mapped(lambda value: look(value, views), list(views), threads if is_worth_threads else 1)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.int8_conversion import convert, tensor_codes
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
+from pocketgraph.quantization.core.layerwise_execution import LayerwiseExecution, samples_in_memory
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
@@ -33,7 +34,6 @@ from pocketgraph.quantization.fitting.layer_reconstruction import (
     correct_bias,
     reconstruct,
 )
-from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
 
 FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
 SMALL = HYBRID

@@ -28,6 +28,7 @@ from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_sta
 from pocketgraph.quantization.conversion.float16_weights import fits_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import operator_rules, step_limits
+from pocketgraph.quantization.core.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.core.quantization_options import Progress
@@ -40,7 +41,6 @@ from pocketgraph.quantization.core.quantized_weights import (
 from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect
-from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
 from pocketgraph.quantization.observing.synthetic_inputs import is_picture, synthetic_inputs

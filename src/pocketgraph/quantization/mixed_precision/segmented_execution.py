@@ -45,9 +45,19 @@ class SegmentedExecution:
         cuts: the tensors; the program's inputs are cuts of their own.
         outputs: what it is to give.
         threads: how many threads to compute with.
+        is_kept: whether all segments stay in memory, each with its tensors; else the way to the end from a cut is made
+            anew each time, as one program whose tensors take turns.
     """
 
-    def __init__(self, program: Program, cuts: Iterable[Value], outputs: Sequence[Value], threads: int = 1) -> None:
+    def __init__(
+        self,
+        program: Program,
+        cuts: Iterable[Value],
+        outputs: Sequence[Value],
+        threads: int = 1,
+        *,
+        is_kept: bool = True,
+    ) -> None:
         operations = program.operations
         makers = {value: at for at, operation in enumerate(operations) for value in operation.outputs}
         makers.update((value, -1) for value in program.inputs)
@@ -60,11 +70,12 @@ class SegmentedExecution:
             made = [value for operation in inside for value in operation.outputs]
             given = [value for value in dict.fromkeys(_listed(inside)) if makers.get(value, end) < start]
             kept = [value for value in made if value in read]
-            running = ProgramRunner(Program(given, kept, list(inside)), kept, threads)
+            running = ProgramRunner(Program(given, kept, list(inside)), kept, threads, is_kept=is_kept)
             return Segment(given, kept, running, read, Lock())
 
         self._segments = [segment(start, end) for start, end in pairwise(ends)]
-        last = len(self._segments) - TOGETHER
+        last = len(self._segments) - TOGETHER if is_kept else -1
+        self._to_the_end = None if is_kept else lambda place: segment(ends[place], ends[-1])
         self._joined = {at: segment(ends[at], ends[at + TOGETHER]) for at in range(0, last + 1, TOGETHER)}
 
     def place(self, value: Value) -> int:
@@ -88,6 +99,8 @@ class SegmentedExecution:
     def finish(self, held: Mapping[Value, Array], place: int) -> list[Array]:
         """The program's outputs, from what is held after so many segments."""
         known = dict(held)
+        if self._to_the_end is not None and place < len(self._segments):
+            known, place = self._behind(self._to_the_end(place), known), len(self._segments)
         while place < len(self._segments):
             joined = self._joined.get(place)
             known = self._behind(joined or self._segments[place], known)

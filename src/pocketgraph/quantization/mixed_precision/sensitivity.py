@@ -15,6 +15,7 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
+from pocketgraph.quantization.core.layerwise_execution import MOST_SHOWN_BYTES, bytes_of
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -71,8 +72,10 @@ def powers_of_codes(
         [1 + tensors, scores].
     """
     judged = scores(program)
-    running = SegmentedExecution(program, spans, judged)
+    is_large = bytes_of([operation.outputs for operation in program.operations]) > MOST_SHOWN_BYTES
+    running = SegmentedExecution(program, spans, judged, threads if is_large else 1, is_kept=not is_large)
     order = sorted(spans, key=running.place)
+    beside = 0 if is_large or threads < 2 else threads
     done = 0
     for sample in samples:
         start = running.begin(sample)
@@ -88,7 +91,7 @@ def powers_of_codes(
             return [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
 
         noise: dict[Value, list[float]] = {}
-        measured = mapped_ahead(noise_from, _cuts(running, order, start), threads if threads > 1 else 0)
+        measured = mapped_ahead(noise_from, _cuts(running, order, start), beside)
         for value, powers in zip(order, measured, strict=True):
             noise[value] = powers
             done += 1

@@ -16,10 +16,11 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.canonical.masked_values import masked_borders
+from pocketgraph.quantization.core.layerwise_execution import ShownProgram, groups_to_show
 from pocketgraph.quantization.core.masked_scores import normalized_scores, without_masks
 from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views
+from pocketgraph.quantization.core.program_runner import Sample, Samples, Views, look_at
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
@@ -119,12 +120,12 @@ class _Observing:
         self._passes_over_nan = passes_over_nan
         self._program, self._values, self._observations, self._threads = program, values, observations, threads
         self._normalized = normalized_scores(program)
-        self._running: ProgramRunner | None = None
+        self._running: ShownProgram | None = None
 
     def added(self, item: tuple[int, Sample]) -> bool:
         """Runs a sample and takes it in."""
         seen = dict(zip(self._values, self._observations, strict=True))
-        self._runner().visit(item[1], lambda value, views: seen[value].add(self._shown(value, views)))
+        self._visit(item[1], lambda value, views: seen[value].add(self._shown(value, views)))
         return True
 
     def taken(self, row: Sequence[TensorSummary | None]) -> bool:
@@ -147,7 +148,7 @@ class _Observing:
                 observation.samples = number
                 found[place[value]] = observation.summary(array) if array.size else None
 
-            self._runner().visit(sample, look)
+            self._visit(sample, look)
             return found
 
         return row
@@ -156,10 +157,13 @@ class _Observing:
         shown = without_masks(views[value]) if value in self._normalized else views[value]
         return np.nan_to_num(shown, nan=0.0, posinf=np.inf, neginf=-np.inf) if self._passes_over_nan else shown
 
-    def _runner(self) -> ProgramRunner:
+    def _visit(self, sample: Sample, look: Callable[[Value, Views], None]) -> None:
+        """Runs a sample, and shows each tensor."""
         if self._running is None:
-            self._running = ProgramRunner(self._program, self._values, self._threads)
-        return self._running
+            groups = groups_to_show(self._program, [[value] for value in self._values])
+            self._running = ShownProgram(self._program, groups, self._threads)
+        for views in self._running.views(sample):
+            look_at(views, look, self._threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what runs: a worker has its own, on one core, and observations of nothing yet."""

@@ -35,9 +35,11 @@ def with_probes(outcome: QuantizationState) -> tuple[Program, dict[Value, Probe]
     Returns:
         The program, whose float tensors are the same, and the probes by their results.
     """
-    probed = copied(outcome.program)
+    plain = copied(outcome.program)
+    probed = Program(plain.inputs, plain.outputs, [])
     found: dict[Value, Probe] = {}
-    for operation in outcome.program.operations:
+    for operation, copy in zip(outcome.program.operations, plain.operations, strict=True):
+        probed.operations.append(copy)
         if operation not in outcome.weights or operation.code not in WEIGHTED:
             continue
         data, name = operator_rules.data(operation), operation.outputs[0].name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -12,13 +12,13 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT16
-from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
+from pocketgraph.quantization.core.layerwise_execution import ShownProgram, bytes_of, groups_to_show
 from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views, as_fed, real
+from pocketgraph.quantization.core.program_runner import Sample, Samples, Views, as_fed, look_at, real
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded_values
@@ -30,6 +30,7 @@ from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report
 MOST_COMPARED = 16  # samples that both models are run on
+MOST_COMPARED_BYTES = 1 << 34  # of the float tensors that are looked at for it, of all samples together
 LOUD_DECIBELS = 25.0  # decibels; a tensor whose codes alone leave less is worth a word
 CLIPPED_SHARE = 0.001  # share of values outside of the range
 ROUNDING_ACTIONS = {
@@ -210,31 +211,49 @@ def compare_layers(
         result.apart.setdefault(operation, {})[kind] = Likeness()
     if not any(True for _ in islice(samples(), 1)):
         return result  # without a program compiled for nothing
+    beside: dict[Value, list[Value]] = {value: [value] for value in (*values, *layers)}
+    for value, probe in probes.items():
+        beside[probe.operation.outputs[0]].append(value)
+    groups = groups_to_show(probed, list(beside.values()))
+    stand_ins = [[stands_for[value] for value in group if value in result.by_tensor] for group in groups]
+    groups[-1] += probed.outputs
+    stand_ins[-1] += made.outputs
     first, second = both(
-        lambda: ProgramRunner(probed, [*values, *probed.outputs, *layers, *probes], threads),
-        lambda: ProgramRunner(made, [*(stands_for[v] for v in values), *made.outputs], max(threads - 1, 1)),
+        lambda: ShownProgram(probed, groups, threads),
+        lambda: ShownProgram(made, stand_ins, max(threads - 1, 1)),
         threads,
     )
+    most = max(min(MOST_COMPARED, MOST_COMPARED_BYTES // max(bytes_of(groups), 1)), 1)
+    parts = ((sample, place) for sample in islice(samples(), most) for place in range(len(groups)))
+    coded_views: Iterator[Views] = iter(())
 
-    def coded(sample: Sample) -> tuple[Sample, list[Array]]:
-        return sample, second(as_fed(sample, made.inputs))
+    def coded(part: tuple[Sample, int]) -> tuple[Sample, int, Views]:
+        nonlocal coded_views
+        sample, place = part
+        if not place:
+            coded_views = second(as_fed(sample, made.inputs))
+        return sample, place, next(coded_views)
 
-    ahead = mapped_ahead(coded, islice(samples(), MOST_COMPARED), min(threads - 1, 1))
-    for done, (sample, codes) in enumerate(ahead, 1):
-        beside = dict(zip(values, zip(second.outputs, codes, strict=False), strict=False))
+    exact_views: Iterator[Views] = iter(())
+    for sample, place, codes in mapped_ahead(coded, parts, min(threads - 1, 1)):
 
-        def look(value: Value, exact: Views, beside: Mapping[Value, tuple[Value, Array]] = beside) -> None:
+        def look(value: Value, exact: Views, codes: Views = codes) -> None:
             if value in probes:
                 operation, kind = probes[value]
                 result.apart[operation][kind].add(exact[operation.outputs[0]], exact[value])
-            elif value in beside:
-                result.by_tensor[value].add(exact[value], real(*beside[value]))
+            elif value in result.by_tensor:
+                stand_in = stands_for[value]
+                result.by_tensor[value].add(exact[value], real(stand_in, codes[stand_in]))
 
-        exact = first.visit(sample, look)
-        wanted = [exact[v] if v.constant is None else v.constant.numpy() for v in probed.outputs]
-        _add_outputs(result.total, wanted, list(map(real, made.outputs, codes[len(values) :])))
-        del exact, wanted
-        tell("comparing layers", done, MOST_COMPARED)
+        exact_views = exact_views if place else first.views(sample)
+        exact = next(exact_views)
+        look_at(exact, look, threads)
+        if place == len(groups) - 1:
+            wanted = [exact[v] if v.constant is None else v.constant.numpy() for v in probed.outputs]
+            given = [codes[v] if v.constant is None else v.constant.numpy() for v in made.outputs]
+            _add_outputs(result.total, wanted, list(map(real, made.outputs, given)))
+            tell("comparing layers", result.total.count, MOST_COMPARED)
+        del exact, codes
     return result
 
 

@@ -24,6 +24,7 @@ from pocketgraph.passes.channel_scaling import (
     input_folded,
     output_channels,
     overflows,
+    rank_of,
     scaled_weights,
 )
 from pocketgraph.passes.constant_values import ConstantValues
@@ -207,7 +208,7 @@ class _AffineFolding:
         if step.node.op in BATCH_NORMS:
             return True
         shape = self.shapes.shape(step.node.data_inputs[step.source])
-        if shape.dims is None or len(shape.dims) != (2 if product.op == "MatMul" else 4):
+        if shape.dims is None or len(shape.dims) != rank_of(product):
             return False
         return shape.dims[1 if _layout(product) == "NCHW" else -1] == channels
 
@@ -245,7 +246,7 @@ class _AffineFolding:
             return None
         other = self.constants.value(node.data_inputs[1 - index])
         plain = "NHWC" if node.op == "BiasAdd" else form
-        values = None if other is None else _per_channel(other, channels, plain, 2 if product.op == "MatMul" else 4)
+        values = None if other is None else _per_channel(other, channels, plain, rank_of(product))
         if values is None or not np.isfinite(values).all():
             return None
         one, zero = np.ones(channels), np.zeros(channels)
@@ -308,7 +309,7 @@ class _AffineFolding:
             bias = const(self._free(f"{product.name}_bn_offset"), offset)
             attrs: dict[str, AttrValue] = {"T": FLOAT}
             if "data_format" in product.attrs:
-                attrs["data_format"] = product.attrs["data_format"]
+                attrs["data_format"] = _layout(product).encode()
             linear = product.replace(name=name, inputs=inputs)
             self._add(linear)
             self._add(bias)
@@ -366,7 +367,7 @@ class _AffineFolding:
 
 def _layout(node: Node) -> str:
     form = node.attr("data_format", b"NHWC")
-    return form.decode() if isinstance(form, bytes) else "?"
+    return form.decode().replace("D", "") if isinstance(form, bytes) else "?"  # of volumes as a BiasAdd calls it
 
 
 def _per_channel(values: Array, channels: int, form: str, rank: int) -> Array | None:
@@ -377,7 +378,7 @@ def _per_channel(values: Array, channels: int, form: str, rank: int) -> Array | 
         return np.full(channels, float(values.reshape(())))
     if values.size != channels:
         return None
-    axis = values.ndim - (3 if form == "NCHW" else 1)
+    axis = values.ndim - (rank - 1 if form == "NCHW" else 1)
     if form not in ("NCHW", "NHWC") or axis < 0 or values.shape[axis] != channels:
         return None
     return values.reshape(-1).astype(np.float64)

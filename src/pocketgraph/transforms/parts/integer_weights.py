@@ -16,7 +16,7 @@ CHANNELS = {
     "FusedPadConv2D": (3,), "FusedResizeAndPadConv2D": (3,),
 }  # fmt: skip
 """The dimensions of the weights that count the output channels."""
-PLACES = {**{op: place.weights for op, place in LINEAR.items()}, "Conv3D": 1, "FusedPadConv2D": 2}
+PLACES = {**{op: place.weights for op, place in LINEAR.items()}, "FusedPadConv2D": 2}
 PLACES["FusedResizeAndPadConv2D"] = 3
 
 

@@ -52,8 +52,8 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     Differs from the original: convolutions or weights that are inputs or outputs of the graph or that the convolution's
     own input reads, types other than float, and NCHW convolutions (where such a Mul does not scale channels) are left
     alone; MatMul with transpose_b is scaled along the right axis. Then chains of Mul, RealDiv, Add, Sub and BiasAdd
-    with constants (or what Rsqrt and the like make of constants) are folded, too: NCHW, and behind
-    Conv2DBackpropInput; behind the convolution, where one of them multiplies; and before it, where no padding meets
+    with constants (or what Rsqrt and the like make of constants) are folded, too: NCHW, of volumes, and behind
+    transposed convolutions; behind the convolution, where one of them multiplies; and before it, where no padding meets
     what they add. What is left of a sum becomes one BiasAdd.
 
     Raises:

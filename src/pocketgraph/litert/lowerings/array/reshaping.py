@@ -10,10 +10,11 @@ import numpy as np
 
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT64
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import data_format, image, yield_image
 from pocketgraph.litert.lowering import MOVED, lowers
-from pocketgraph.litert.lowerings.pieces import DEEPEST, MOST_PADDED, mirror_pad, pad
+from pocketgraph.litert.lowerings.pieces import DEEPEST, MOST_PADDED, cut, mirror_pad, pad
 from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.static_values import PASS_THROUGH
@@ -250,7 +251,8 @@ def _yield_all(emit: Emit, values: list[Value]) -> None:
 def padding(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), *MOVED)
     pairs = np.asarray(emit.static(1, "the paddings"), np.int32).reshape(-1, 2)
-    if pairs.min(initial=0) < 0 or len(pairs) != len(source.shape) or len(pairs) > MOST_PADDED:
+    most = MOST_PADDED if node.op == "MirrorPad" else DEEPEST
+    if pairs.min(initial=0) < 0 or len(pairs) != len(source.shape) or len(pairs) > most:
         raise emit.unsupported(f"the paddings {pairs.tolist()}")
     if node.op == "MirrorPad":
         emit.result(mirror_pad(emit, source, pairs, attr_text(node, "mode")))
@@ -291,10 +293,41 @@ def batch_and_space(emit: Emit, node: Node) -> None:
     borders = np.asarray(emit.static(2, "the paddings or crops"), np.int32).reshape(-1, 2)
     to_batch = node.op == "SpaceToBatchND"
     if (len(block), len(source.shape)) not in ((2, 4), (1, 3)):
-        raise emit.unsupported(f"{node.op} of rank {len(source.shape)} with {len(block)} block sizes")
+        emit.result(_axis_by_axis(emit, source, block.tolist(), borders, to_batch=to_batch))
+        return
     code = "SPACE_TO_BATCH_ND" if to_batch else "BATCH_TO_SPACE_ND"
     shape = emit.output()[1]
     emit.result(emit.add(code, [source, emit.const(block), emit.const(borders)], shape))
+
+
+def _axis_by_axis(emit: Emit, value: Value, block: list[int], borders: Array, *, to_batch: bool) -> Value:
+    """Space to batch, or back, of any rank, by a transpose for each axis: the batch counts in the last axis first."""
+    rank = len(value.shape)
+    if rank > DEEPEST or borders.min(initial=0) < 0:
+        raise emit.unsupported(f"space and batch of rank {rank} with the borders {borders.tolist()}")
+    if to_batch:
+        value = pad(
+            emit, value, np.concatenate([[[0, 0]], borders, [[0, 0]] * (rank - 1 - len(block))]).astype(np.int32)
+        )
+    for axis in range(len(block), 0, -1) if to_batch else range(1, len(block) + 1):
+        size, sizes = block[axis - 1], list(value.shape)
+        if size == 1:
+            continue
+        before, after = math.prod(sizes[1:axis]), math.prod(sizes[axis + 1 :])
+        if to_batch:
+            sizes[0], sizes[axis] = sizes[0] * size, sizes[axis] // size
+            parts = emit.reshape(value, (value.shape[0] * before, sizes[axis], size, after))
+            turned = emit.transpose(parts, (2, 0, 1, 3))
+        else:
+            sizes[0], sizes[axis] = sizes[0] // size, sizes[axis] * size
+            parts = emit.reshape(value, (size, sizes[0] * before, value.shape[axis], after))
+            turned = emit.transpose(parts, (1, 2, 0, 3))
+        value = emit.reshape(turned, sizes)
+    if to_batch:
+        return value
+    inside = [size - int(a) - int(b) for size, (a, b) in zip(value.shape[1:], borders, strict=False)]
+    begin = [0, *borders[:, 0].tolist(), *[0] * (rank - 1 - len(block))]
+    return cut(emit, value, begin, [value.shape[0], *inside, *value.shape[1 + len(block) :]])
 
 
 @lowers("SpaceToBatch", "BatchToSpace")

@@ -77,11 +77,26 @@ def binary(emit: Emit, code: str, left: Value, right: Value, dtype: DType | None
     except ValueError:
         raise emit.unsupported(f"{list(left.shape)} and {list(right.shape)} do not broadcast") from None
     options = {"activation": ""} if code in ARITHMETIC else {}
+    left = _single(emit, left, right.shape)
+    right = _single(emit, right, left.shape)
     if len(shape) <= MOST_DIMENSIONS:
         return emit.add(code, [left, right], shape, dtype, **options)
     left, right = _flattened(emit, left, right)
     inner = np.broadcast_shapes(left.shape, right.shape)
     return emit.reshape(emit.add(code, [left, right], inner, dtype, **options), shape)
+
+
+def _single(emit: Emit, value: Value, other: tuple[int, ...]) -> Value:
+    """A constant of one number throughout as that number, where the other operand has all sizes: such a constant stands
+    for a size that is fixed, as of ``0.5 * ones_like(x)``, and takes as much of a file as a picture.
+
+    One over channels stays a vector, which a layer before may take in.
+    """
+    if value.constant is None or value.shape != other or len(other) < 2 or value.size <= other[-1]:
+        return value
+    numbers = value.constant.numpy().reshape(-1)
+    bits = numbers.view(f"u{numbers.itemsize}")  # -0 is not 0, and NaN is NaN
+    return emit.const(numbers[0], numbers.dtype) if (bits == bits[0]).all() else value
 
 
 def choice(emit: Emit, condition: Value, yes: Value, no: Value) -> Value:
