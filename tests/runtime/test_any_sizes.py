@@ -126,6 +126,22 @@ def test_values_that_decide_what_runs_are_asked_for_each_time() -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_numbers_of_half_the_size_are_computed_in_whole_ones_of_any_size(planned: list[tuple[Any, ...]]) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=half, shape=[?, 4])
+        w = Const(half[4, 4] {WEIGHTS.tolist()})
+        y = MatMul(x, w, T=half, transpose_a=false, transpose_b=false)
+    """)
+    halves = WEIGHTS.astype(np.float16).astype(np.float64)
+    with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
+        for count in (5, 7, 9, 12, 6, 9):
+            x = rows(count).astype(np.float16)
+            (found,) = session.run(["y"], {"x": x})
+            assert found.dtype == np.float16
+            np.testing.assert_allclose(found, x.astype(np.float64) @ halves, rtol=2e-3, atol=2e-3)
+    assert planned == [((5, 4),), ((7, 4),)]
+
+
 @BOTH
 def test_threads_that_feed_different_sizes_get_their_own_numbers(
     graph: Graph, expected: Callable[[Array], Array]

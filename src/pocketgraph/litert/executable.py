@@ -79,7 +79,9 @@ class Executable:
         self._instead: Callable[[Sequence[Array]], list[Array]] | None = None
         self._runner = runner
         self._lock = threading.Lock()
-        self._inputs = [(shape and tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
+        self._inputs = [
+            (None if shape is None else tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]
+        ]
         self._computed_in = [computed_in(dtype) for _, dtype, _ in about["inputs"]]
         self._rounded: dict[int, str] = {int(place): dtype for place, dtype in about["rounded"].items()}
         self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
@@ -137,8 +139,9 @@ class Executable:
             raise RunError(f"the part takes {len(self._inputs)} inputs, not {len(inputs)}")
         arrays = []
         for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
-            if shape not in (None, array.shape) or array.dtype != dtype:
-                raise RunError(f"{name} must be {dtype.name}{list(shape)}, not {array.dtype.name}{list(array.shape)}")
+            wanted = array.shape if shape is None else shape
+            if array.shape != wanted or array.dtype != dtype:
+                raise RunError(f"{name} must be {dtype.name}{list(wanted)}, not {array.dtype.name}{list(array.shape)}")
             array = as_type(array, inside)
             arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         computed: list[Array] = []

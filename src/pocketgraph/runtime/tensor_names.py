@@ -35,6 +35,8 @@ def listed(names: Any) -> tuple[str, ...]:
     Raises:
         RunError: it is neither.
     """
+    if type(names) in (list, tuple):  # as nearly always
+        return tuple([spelled(name) for name in names])
     if isinstance(names, (str, Node)):
         return (spelled(names),)
     if isinstance(names, bytes):  # which would be a list of numbers

@@ -141,8 +141,8 @@ def infer_while(
     values: Mapping[str, np.ndarray[Any, Any]],
     nodes: Iterable[Node],
     before: Inferred,
-) -> Inferred | None:
-    """As ``infer``, as long as something holds for each node; None at the first for which it does not.
+) -> tuple[Inferred, bool]:
+    """As ``infer``, up to the first node for which something does not hold; and whether it holds for all.
 
     Args:
         holds: is given a node, and what is known of it and of those before it.
@@ -153,8 +153,8 @@ def infer_while(
     for node in timed(nodes):
         walk.look_at(node, before)
         if not holds(node, found):
-            return None
-    return found
+            return found, False
+    return found, True
 
 
 def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:

@@ -24,7 +24,6 @@ from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, 
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
-from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output, reference_inputs
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
@@ -39,7 +38,6 @@ from pocketgraph.runtime.engines.step_calls import (
     takes_run,
 )
 from pocketgraph.runtime.engines.steps import RUN
-from pocketgraph.runtime.engines.switches import add_switch, add_switch_of_many
 
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data
 
@@ -83,6 +81,8 @@ class Builder(RegionDraft):
         for unit, _ in timed(units):
             try:
                 if isinstance(unit, Loop):
+                    from pocketgraph.runtime.engines.loop_builder import add_loop  # which few graphs have
+
                     add_loop(self, unit)
                 elif isinstance(unit, PartCall):
                     self.add_part(unit)
@@ -123,10 +123,11 @@ class Builder(RegionDraft):
             return
         if (op in SAME or op in NEXT_ITERATION) and item.data:
             self.add_same(item, live)
-        elif op in BINARY_SWITCHES:
-            add_switch(self, item, live)
-        elif op == "_SwitchN":
-            add_switch_of_many(self, item, live)
+        elif op in BINARY_SWITCHES or op == "_SwitchN":
+            from pocketgraph.runtime.engines import switches
+
+            make = switches.add_switch_of_many if op == "_SwitchN" else switches.add_switch
+            make(self, item, live)
         else:
             self.add_kernel(item, live)
 

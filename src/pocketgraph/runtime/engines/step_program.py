@@ -17,7 +17,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.registry import AT_END
-from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.runtime.engines.compilation_units import OF_TRAINED_LAYERS, DynamicPlanner, Functions, PartCall, Plan
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, needed
@@ -161,8 +160,11 @@ class StepProgram:
                 f"Retval[{index}] does not have value: '{endpoint}' is on a branch that was not taken",
                 hint="fetch the Merge after the branches, or feed the predicate that takes this one",
             )
-        if isinstance(value, Variable) and not value.resource:
-            value = value.read()
+        if not isinstance(value, np.generic):
+            from pocketgraph.kernels.state.variables import Variable  # which few graphs have
+
+            if isinstance(value, Variable) and not value.resource:
+                value = value.read()
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value)
         raise RunError(f"'{endpoint}' is a {type(value).__name__} and cannot be fetched", hint="fetch what reads it")

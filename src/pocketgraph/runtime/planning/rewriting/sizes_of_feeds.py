@@ -15,6 +15,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.record import Record
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.kernels.shapes.infer import postorder
 
 PREFIX = "sizes_of_feeds"
 PROBES = (
@@ -70,7 +71,9 @@ def with_sizes_of_feeds(
     if not shapes or len(places) > len(PROBES[0]) or any(name.startswith(PREFIX) for name in graph.nodes):
         return Sized(graph)
 
-    def probed(probe: Sequence[int], alike: Mapping[Place, Place], before: Inferred | None) -> Inferred:
+    def probed(
+        probe: Sequence[int], alike: Mapping[Place, Place], before: Inferred | None, nodes: Sequence[Node] = nodes
+    ) -> Inferred:
         given = dict(zip(places, probe, strict=False))
         sized = {
             str(end): (
@@ -89,8 +92,10 @@ def with_sizes_of_feeds(
             inferred = probed(PROBES[0], alike, inferred)
     rows: dict[str, list[tuple[int | None, ...]]] = {node.name: [] for node in shapes}
     for probe in PROBES:
-        inferred = probed(probe, alike, inferred) if probe is not PROBES[0] else inferred
-        for node in [node for node in shapes if node.name in rows]:
+        asked = [node for node in shapes if node.name in rows]
+        if probe is not PROBES[0]:
+            inferred = probed(probe, alike, inferred, postorder(graph, [node.inputs[0] for node in asked]))
+        for node in asked:
             sizes = inferred.shape(canonical(node.inputs[0])).dims or ()
             if set(probe[: len(places)]).isdisjoint(sizes):  # none is read off
                 del rows[node.name]

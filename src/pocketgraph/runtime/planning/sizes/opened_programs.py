@@ -63,7 +63,7 @@ def opened_program(
         graph = request.graph
         compiled = compiled.replace(graph=graph, items=needed(graph, frozenset(request.feeds), request.fetches, ()))
     call = OpenCall(opened, compiled, request, nodes, kept_as)
-    found, layers = _opened_layers(call)
+    found, layers, inferred = _opened_layers(call, compiled.inferred)
     if found is not None:
         return found
     if layers.asks_late_sizes:
@@ -71,12 +71,12 @@ def opened_program(
         before = compiled.key.shapes if len(fed) == len(opened.feeds) else None
         sized = with_sizes_of_feeds(graph, fed, request.values, nodes, compiled.inferred, before)
         if sized.graph is not graph:
-            again = request.replace(graph=sized.graph)
-            found, _ = _opened_layers(OpenCall(opened, compiled, again, postorder(sized.graph, wanted)))
+            again = OpenCall(opened, compiled, request.replace(graph=sized.graph), postorder(sized.graph, wanted))
+            found, _, _ = _opened_layers(again, inferred)
             if found is not None:
                 found.alike = sized.alike
     if found is None and layers.has_size_operands:
-        found, _ = _opened_layers(call, takes_sizes=False)
+        found, _, _ = _opened_layers(call, inferred, takes_sizes=False)
     return found
 
 
@@ -99,15 +99,21 @@ def _decided(opened: CallKey, request: Request) -> Graph:
     return state.graph
 
 
-def _opened_layers(call: OpenCall, *, takes_sizes: bool = True) -> tuple[ServedCalls | None, OpenLayers]:
-    """What serves calls of any sizes, where there is such, and how the nodes were sorted."""
+def _opened_layers(
+    call: OpenCall, before: Inferred, *, takes_sizes: bool = True
+) -> tuple[ServedCalls | None, OpenLayers, Inferred]:
+    """What serves calls of any sizes, where there is such; how the nodes were sorted, and what was inferred of them.
+
+    Args:
+        call: the calls.
+        before: what was inferred of the graph, or most of it, before.
+        takes_sizes: as for OpenLayers.
+    """
     feeds = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in call.key.feeds if dtype is not None}
     request = call.request
     layers = OpenLayers(request.graph, frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
-    inferred = infer_while(layers.look_at, request.graph, feeds, request.values, call.nodes, call.compiled.inferred)
-    if inferred is None:
-        return None, layers
-    return _of_layers(call, layers, inferred), layers
+    inferred, is_certain = infer_while(layers.look_at, request.graph, feeds, request.values, call.nodes, before)
+    return _of_layers(call, layers, inferred) if is_certain else None, layers, inferred
 
 
 def _of_layers(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCalls | None:

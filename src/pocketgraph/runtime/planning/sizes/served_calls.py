@@ -145,18 +145,32 @@ class AnySizes:
         self._own = own
         self._pays = pays
         self._plan_its_own = plan_its_own
-        self._types = [dtype.numpy if dtype is not None else None for _, (dtype, _) in opened.feeds]
-        self._sizes = [sizes for _, (_, sizes) in opened.feeds]
-        self._switches = dict(opened.switches)
+        self._specs = [(dtype.numpy if dtype else None, sizes) for _, (dtype, sizes) in opened.feeds]
+        self._is_plain = not any(dtype is None or dtype.hasobject for dtype, _ in self._specs)
+        switches = dict(opened.switches)
+        self._switches = [  # of other sizes no value is one
+            (place, switches.get(str(end)))
+            for place, ((end, _), (dtype, sizes)) in enumerate(zip(opened.feeds, self._specs, strict=True))
+            if None not in sizes and may_switch(np.empty(sizes, dtype))
+        ]
         self._last: Shapes = ()
 
     def plan(self, values: Sequence[Any]) -> ExecutionPlan | None:
         """What runs a call with these values; None where that is not certain without looking up its names."""
-        if not all(map(self._fits, values, self._types, self._sizes)):
+        if not self._is_plain:
             return None
+        for value, (dtype, sizes) in zip(values, self._specs, strict=True):
+            if type(value) is not np.ndarray or value.dtype != dtype or value.ndim != len(sizes):
+                return None
+            for own, size in zip(value.shape, sizes, strict=True):
+                if own != size if size is not None else own < SMALLEST_OPEN:
+                    return None
         shapes: Shapes = tuple([value.shape for value in values])
-        if shapes in self._own or not self._is_taken(shapes) or not self._are_switches(values):
+        if shapes in self._own or not self._is_taken(shapes):
             return None
+        for place, on in self._switches:
+            if switch_of(values[place]) is not on:
+                return None
         self.is_repeated, self._last = shapes == self._last, shapes
         return self.served.for_all.timed(partial(self.ran, shapes))
 
@@ -170,20 +184,3 @@ class AnySizes:
     def _is_taken(self, shapes: Shapes) -> bool:
         served = self.served
         return served.is_trusted and not served.is_undecided and served.takes(shapes)
-
-    def _are_switches(self, values: Sequence[Array]) -> bool:
-        """Whether the values that decide what runs are those of these calls."""
-        if not any(map(may_switch, values)):
-            return not self._switches
-        pairs = zip(self._opened.feeds, values, strict=True)
-        found = {str(end): switch_of(value) for (end, _), value in pairs if may_switch(value)}
-        return {name: on for name, on in found.items() if on is not None} == self._switches
-
-    @staticmethod
-    def _fits(value: Any, dtype: np.dtype[Any] | None, sizes: tuple[int | None, ...]) -> bool:
-        if type(value) is not np.ndarray or value.dtype != dtype or value.ndim != len(sizes) or value.dtype.hasobject:
-            return False
-        return all(
-            own == size if size is not None else own >= SMALLEST_OPEN
-            for own, size in zip(value.shape, sizes, strict=True)
-        )
