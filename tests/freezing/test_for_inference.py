@@ -14,7 +14,7 @@ from pocketgraph.freezing.for_inference import optimize_for_inference, remove_tr
 from pocketgraph.freezing.for_inference.batch_norm_folding import fold_batch_norms
 from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
 from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_conv
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, edit
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_close, assert_text, golden, model_dir, model_info, needs_shared
@@ -101,6 +101,16 @@ def test_strip_unused_replaces_inputs_in_place() -> None:
         strip_unused(graph, ["image"], ["y"], 99)
     with pytest.raises(FreezeError, match="z is not in graph"):
         strip_unused(graph, ["image"], ["z"])
+
+
+def test_long_chains_of_identities_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[str] = []
+    parse_ref = edit.parse_ref
+    monkeypatch.setattr(edit, "parse_ref", lambda ref: followed.append(ref) or parse_ref(ref))
+    chain = "\n".join(f"i{at} = Identity(i{at - 1}, T=float)\ny{at} = Relu(i{at}, T=float)" for at in range(1, 301))
+    done = remove_training_nodes(parse(f"x = Placeholder(dtype=float)\ni0 = Identity(x, T=float)\n{chain}"))
+    assert [node.inputs for node in done] == [(), *[("x",)] * 300]
+    assert 300 <= len(followed) < 1500
 
 
 def test_training_nodes_are_passed_by() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.quantization.canonical import canonicalize
+from pocketgraph.quantization.canonical import canonicalize, function_recognition
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.runtime import Session
@@ -205,6 +205,19 @@ def test_what_is_nearly_a_gelu_is_none() -> None:
     graph = spelled(GELUS["erf"][0], root=0.7)
     assert "GELU" not in codes_of(graph)
     assert_same_numbers(graph, rng.normal(0, 3, (1, 4, 7)).astype(np.float32))
+
+
+def test_constants_of_long_chains_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    look = function_recognition._only_number
+    monkeypatch.setattr(function_recognition, "_only_number", lambda value: looked.append(value.name) or look(value))
+    steps = "\n".join(
+        f"m{at} = Mul(a{at - 1}, factor, T=float)\nt{at} = Tanh(m{at}, T=float)\na{at} = Add(t{at}, x, T=float)"
+        for at in range(1, 101)
+    )
+    body = f"x = Placeholder(dtype=float, shape=[1, 4])\na0 = Abs(x, T=float)\n{steps}\ny = Relu(a100, T=float)"
+    assert len(codes_of(graph_of(body, factor=np.float32(0.3)))) > 300
+    assert 0 < len(looked) <= 100  # a factor is in each third of the operations, and in 16 of each stretch of 48
 
 
 def test_a_function_of_two_tensors_is_none() -> None:

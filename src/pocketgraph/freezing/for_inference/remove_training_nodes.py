@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from pocketgraph.graph import Graph, Node, Versions, parse_ref
+from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.colocation import colocated_with
+from pocketgraph.graph.edit import rename_inputs
 
 Version = Literal["1.15", "2.x"]
 
@@ -40,17 +41,6 @@ def remove_training_nodes(graph: Graph, protected_nodes: Collection[str] = (), *
         plain = node.op in splices and node.data_inputs and not node.control_inputs
         if plain and node.name not in protected_nodes and node.name not in awaited:
             passed[node.name] = node.data_inputs[0]
-    kept = [_redirected(node, passed) for node in nodes if node.name not in passed]
-    return graph.replace(kept, functions={}, versions=Versions(), signatures={}, extra=b"")
-
-
-def _redirected(node: Node, passed: dict[str, str]) -> Node:
-    inputs = []
-    for ref in node.inputs:
-        for _ in range(len(passed) + 1):
-            name, port, control = parse_ref(ref)
-            if control or port or name not in passed:
-                break
-            ref = passed[name]
-        inputs.append(ref)
-    return node if tuple(inputs) == node.inputs else node.replace(inputs=inputs)
+    kept = [node for node in nodes if node.name not in passed]
+    kept_graph = graph.replace(kept, functions={}, versions=Versions(), signatures={}, extra=b"")
+    return rename_inputs(kept_graph, passed)

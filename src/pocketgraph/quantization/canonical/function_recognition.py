@@ -8,8 +8,10 @@ spelled. Codes are then looked up once instead of being rounded in every step.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,19 +58,22 @@ KNOWN: tuple[tuple[str, Mapping[str, Any], Callable[[Array], Array]], ...] = (
 
 def recognise_functions(program: Program) -> None:
     """Puts one operator in place of the operations that spell it."""
-    order = {operation: at for at, operation in enumerate(program.operations)}
-    producers = program.producers()
+    operations = program.operations
+    makers = {value: place for place, operation in enumerate(operations) for value in operation.outputs}
     wanted = [known(GRID.astype(np.float64)) for _, _, known in KNOWN]
+    number_of = cache(_only_number)
     taken: set[Operation] = set()
     tried = 0
-    for operation in reversed(program.operations):
+    for place, operation in reversed(list(enumerate(operations))):
+        if tried >= MOST_TRIED:
+            break
         if operation.code not in BY_NUMBER or operation in taken or operation.outputs[0].dtype is not FLOAT:
             continue
-        for source, inside in _stretches(operation, producers, order):
+        for source, inside in _stretches(place, operations, makers, number_of):
             if len(inside) < FEWEST or tried >= MOST_TRIED:
                 continue
             tried += 1
-            given = _computed(source, operation.outputs[0], inside)
+            given = _computed(source, operation.outputs[0], inside, number_of)
             found = next((at for at, values in enumerate(wanted) if _are_near(given, values)), None)
             if found is not None:
                 operation.code, options, _ = KNOWN[found]
@@ -80,38 +85,45 @@ def recognise_functions(program: Program) -> None:
 
 
 def _stretches(
-    last: Operation, producers: Mapping[Value, Operation], order: Mapping[Operation, int]
+    last: int,
+    operations: Sequence[Operation],
+    makers: Mapping[Value, int],
+    number_of: Callable[[Value], Value | None],
 ) -> Iterator[tuple[Value, list[Operation]]]:
     """Each value that all of an operation's result depends on alone, and the operations in between, in order."""
-    shape = last.outputs[0].shape
+    shape = operations[last].outputs[0].shape
     inside: list[Operation] = []
-    open_values = {last.outputs[0]}
-    while len(inside) < MOST:
-        makers = {value: producers.get(value) for value in open_values}
-        known = [maker for maker in makers.values() if maker is not None]
-        if not known:
-            return
-        latest = max(known, key=order.__getitem__)
+    open_values = {operations[last].outputs[0]}
+    waiting = [-last]  # makers of open values, as a heap with the latest one first
+    while waiting and len(inside) < MOST:
+        latest = operations[-heapq.heappop(waiting)]
         if latest.code not in BY_NUMBER or len(latest.outputs) != 1 or latest.outputs[0].shape != shape:
-            return
-        operands = [value for value in latest.inputs if value is not None]
-        if any(value.constant is not None and _only_number(value) is None for value in operands):
             return
         inside.append(latest)
         open_values.discard(latest.outputs[0])
-        open_values.update(value for value in operands if value.constant is None)
+        for value in latest.inputs:
+            if value is None or value in open_values:
+                continue
+            if value.constant is None:
+                open_values.add(value)
+                if value in makers:
+                    heapq.heappush(waiting, -makers[value])
+            elif number_of(value) is None:
+                return
         if len(open_values) == 1:
             (source,) = open_values
             if source.shape == shape and source.dtype is FLOAT:
                 yield source, inside[::-1]
 
 
-def _computed(source: Value, result: Value, inside: list[Operation]) -> Array | None:
+def _computed(
+    source: Value, result: Value, inside: list[Operation], number_of: Callable[[Value], Value | None]
+) -> Array | None:
     """What these operations make of GRID in place of ``source``; None where LiteRT does not take them."""
     row: dict[Value, Value] = {}
 
     def of(value: Value) -> Value:
-        number = _only_number(value)
+        number = number_of(value)
         if number is not None:
             return number
         return row.setdefault(value, Value(value.name, value.dtype, GRID.shape))
