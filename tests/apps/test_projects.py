@@ -1087,3 +1087,11 @@ def test_a_page_for_boxes_that_nothing_decodes_says_how_they_are_read(tmp_path: 
     assert f"nothing tells how 'found/boxes' [1, 16, 4] is read; where these are boxes, {hint}" in made.notes
     with pytest.raises(UsageError, match=r"no detector's that is known; save the model with outputs called boxes"):
         make_project("web", graph, tmp_path / "other", app="detect")
+
+
+def test_c_is_not_made_of_a_file_and_the_kinds_that_run_one_are_named(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2])\ny = Relu(x, T=float)")
+    pocketgraph.export(graph, tmp_path / "net.tflite")
+    with pytest.raises(UsageError, match="a kind that runs the file itself: android, ios, pi, web"):
+        make_project("linux", tmp_path / "net.tflite", tmp_path / "app")
+    assert not (tmp_path / "app").exists()

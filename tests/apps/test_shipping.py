@@ -751,28 +751,31 @@ def test_small_models_ship_by_their_time_beside_that_of_floats(
         assert "the graph's took" in said
 
 
-def test_a_box_takes_no_labels(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("name", ["boxes", "loc", "head/regressors"])
+def test_a_box_takes_no_labels(tmp_path: pathlib.Path, name: str) -> None:
     """Four numbers of a box by a sigmoid are as many as four labels."""
     rng = np.random.default_rng(3)
-    graph = parse("""
+    graph = parse(
+        """
         x = Placeholder(dtype=float, shape=[?,16])
         a = MatMul(x, v, T=float)
         box_scores = Sigmoid(a, T=float)
         z = MatMul(x, w, T=float)
-        boxes = Sigmoid(z, T=float)
-    """)
+        NAME = Sigmoid(z, T=float)
+    """.replace("NAME", name)
+    )
     weights = [const(name, rng.normal(size=(16, 4)).astype(np.float32)) for name in "vw"]
     graph = Graph([*graph, *weights])
     np.savez(tmp_path / "rows.npz", x=rng.normal(size=(40, 16)).astype(np.float32))
-    how: dict[str, Any] = {"outputs": ["boxes"], "labels": "a,b,c,d"}
+    how: dict[str, Any] = {"outputs": [name], "labels": "a,b,c,d"}
     pocketgraph.save(graph, tmp_path / "net.pb")
     for data in (None, tmp_path / "rows.npz"):
-        with pytest.raises(UsageError, match="'boxes' gives boxes by its name; name the scores with outputs"):
+        with pytest.raises(UsageError, match=f"'{name}' gives boxes by its name; name the scores with outputs"):
             ship(tmp_path / "net.pb", tmp_path / "out", data, **how)
-    with pytest.raises(UsageError, match=r"the output 'boxes' is float\[1, 4\], by its name of boxes"):
+    with pytest.raises(UsageError, match=rf"the output '{name}' is float\[1, 4\], by its name of boxes"):
         pocketgraph.export(graph, tmp_path / "net.tflite", **how)
     pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["box_scores"], labels="a,b,c,d")
-    found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "rows.npz", outputs=["boxes"])
+    found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "rows.npz", outputs=[name])
     assert found.budget == "20 dB"  # numbers, and no classes
     assert "signal to noise" in found.tried[-1].words
 

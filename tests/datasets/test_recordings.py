@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import struct
 
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.recordings import content_at, problem, rate_of, resampled, samples_at
+from pocketgraph.datasets.recordings import Resampler, content_at, problem, rate_of, resampled, samples_at
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import FormatError
 from pocketgraph.graph.text_format import parse
@@ -42,6 +43,18 @@ def test_a_tone_stays_the_tone_that_it_is(given: int, wanted: int, hertz: float)
 def test_what_the_new_rate_cannot_hold_is_gone(given: int, wanted: int, hertz: float) -> None:
     heard = resampled(tone(hertz, given), given, wanted)
     assert np.abs(heard[wanted // 20 : wanted * 2 // 5]).max() < 2e-3
+
+
+@pytest.mark.parametrize(("given", "wanted"), RATES)
+def test_blocks_are_resampled_as_the_whole_is(given: int, wanted: int) -> None:
+    """No seam is heard where a block ends, however short it is."""
+    whole = np.random.default_rng(0).normal(size=(given // 2, 2))
+    stream = Resampler(given, wanted)
+    ends = [*range(0, 1000, 7), 1500, 1500, *range(4000, len(whole), given // 10), len(whole)]
+    made = [stream(whole[start:end]) for start, end in itertools.pairwise(ends)]
+    silence = np.zeros((stream.delay, 2))
+    np.testing.assert_array_equal(np.concatenate([*made, stream(silence)]), resampled(whole, given, wanted))
+    assert sum(map(len, made)) >= len(whole) * wanted / given - stream.delay * wanted / given - 1
 
 
 def test_channels_are_kept_apart_and_long_recordings_are_one() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from command_line import call
 from loop_text import counted_loop
+from pocketgraph.apps.quantizing import quantize
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export, opened
 from pocketgraph.exporting.programs import LackingError
@@ -287,6 +288,24 @@ def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
     assert not any(op in said for op in ("Enter", "Merge", "Switch", "NextIteration"))
     assert len(said) < 400
     assert len(error.value.reasons) > 5
+
+
+def test_a_loop_of_constant_length_is_said_to_be_one(tmp_path: pathlib.Path) -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 1000)\n"
+        + counted_loop(
+            "most", "size = Const(int32 [1, 4], ^v)\nnoise = RandomUniform(size, T=int32, dtype=float)\n"
+            "next = Add(v, noise, T=float)"
+        )
+    )  # fmt: skip
+    with pytest.raises(LackingError) as error:
+        export(graph, tmp_path / "net.tflite")
+    said = str(error.value)
+    assert "a loop of 1,000 rounds ('loop')" in said
+    assert "random numbers or effects inside" in said
+    assert "depends on the input" not in said
+    with pytest.raises(UsageError, match="a loop of 1,000 rounds that is not written out"):
+        quantize(graph, mode="dynamic", outputs=["y"])
 
 
 @pytest.mark.parametrize("target", ["tflite", "c"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from command_line import call
 from graph_files import graph_file
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
@@ -303,7 +304,7 @@ def test_a_length_that_is_made_up_is_told_with_how_to_choose_it() -> None:
         assert how_to_fix(opened(parse(text.replace("SHAPE", shape))).main) == ""
 
 
-def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> None:
+def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2, 2])
         one = Digamma(x, T=float)
@@ -329,6 +330,10 @@ def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path) -> Non
     ):
         with pytest.raises(PocketgraphError, match="LiteRT has no operator 'Digamma', which the file asks for by name"):
             runs()
+    assert call("summarize", tmp_path / "net.tflite") == 0
+    said = capsys.readouterr().out
+    assert "only where a program registers its custom operators: Digamma, MatrixInverse" in said
+    assert "benchmark_model" not in said
 
 
 def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathlib.Path) -> None:

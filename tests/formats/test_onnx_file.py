@@ -38,6 +38,19 @@ def test_the_graph_of_a_file(model: pathlib.Path) -> None:
     assert any(node.op.startswith("onnx.") for node in graph)
 
 
+def test_what_a_file_calls_otherwise_is_said_by_its_name_here(tmp_path: pathlib.Path) -> None:
+    """As tf2onnx names outputs by TensorFlow's tensors, ports and all."""
+    of_floats = onnx.TensorProto.FLOAT
+    ends = [onnx.helper.make_tensor_value_info(name, of_floats, [2]) for name in ("x:0", "Call:0", "Call:2")]
+    nodes = [onnx.helper.make_node("Relu", ["x:0"], ["Call:0"]), onnx.helper.make_node("Neg", ["x:0"], ["Call:2"])]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])), tmp_path / "net.onnx")
+    with (
+        Session(tmp_path / "net.onnx") as session,
+        pytest.raises(RunError, match="the model's own 'Call:2' is 'Call_2:0' here"),
+    ):
+        session.run("Call:2", {"x": np.ones(2, np.float32)})
+
+
 def test_a_session_and_verify_run_it(model: pathlib.Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
     with np.load(FIXTURES / "numbers.npz") as data:

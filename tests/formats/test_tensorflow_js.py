@@ -82,6 +82,15 @@ def test_a_folder_is_told_by_what_is_in_it(capsys: pytest.CaptureFixture[str]) -
     assert "signatures serving_default" in said
 
 
+def test_a_model_is_as_large_as_its_shards_make_it(copied: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("identify", copied, "--json") == 0
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert facts["bytes"] == sum(path.stat().st_size for path in copied.parent.iterdir() if path.name != "answers.json")
+    (copied.parent / "group1-shard2of2.bin").unlink()
+    assert call("identify", copied) == 1
+    assert "which is not there" in capsys.readouterr().out
+
+
 def test_a_signature_without_inputs_means_all_placeholders(copied: pathlib.Path) -> None:
     change(copied, "signature", to={"outputs": {"scores": {"name": "y:0"}}})
     graph = pocketgraph.load(copied)

@@ -86,10 +86,10 @@ CHANGED = """
 @pytest.mark.parametrize("name", ["gaussian_noise_1", "net/augment", "RandomBrightness", "data/color_jitter"])
 def test_scopes_are_known_by_their_names(name: str) -> None:
     graph = parse(CHANGED.replace("NAME", name)).replace(outputs=["y"])
-    changed, [line] = repaired(graph, "augmentation")
+    changed, lines = repaired(graph, "augmentation")
     assert changed[f"{name}/sum"].op == "Identity"
     assert changed[f"{name}/sum"].inputs == ("x",)
-    assert line == f"'{name}' changed its input by what '{name}/noise' drew; it hands on 'x'"
+    assert lines == {name: f"'{name}' changed its input by what '{name}/noise' drew; it hands on 'x'"}
 
 
 def test_noise_is_named_as_where_it_is_met() -> None:
@@ -190,7 +190,7 @@ WEIGHTS = np.ones((3, 3, 3, 8), np.float32).tolist()
 )
 def test_other_draws_stay(text: str) -> None:
     graph = parse(text).replace(outputs=["y"])
-    assert repaired(graph, "augmentation") == (graph, [])
+    assert repaired(graph, "augmentation") == (graph, {})
     assert not list(augmentations(graph))
 
 

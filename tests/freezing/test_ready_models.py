@@ -270,6 +270,22 @@ def test_inputs_of_a_signature_that_nothing_needs_are_told_of(tmp_path: pathlib.
     assert list(frozen.graph.signatures["serving_default"].inputs) == ["a"]
 
 
+def test_an_input_that_was_repaired_is_not_told_of_twice(tmp_path: pathlib.Path) -> None:
+    """Nor is one that only the line of another repair names."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        is_training = Placeholder(dtype=bool, shape=[])
+        noise = Placeholder(dtype=float, shape=[])
+        scores = SelectV2(is_training, noise, x, T=float)
+    """)
+    inputs = {"x": "x:0", "training": "is_training:0", "n": "noise:0"}
+    graph = graph.replace(signatures={"serving_default": Signature(inputs, {"y": "scores:0"})})
+    save_saved_model(graph, tmp_path / "net")
+    frozen = freeze_with_report(tmp_path / "net", repair=True)
+    assert "'is_training' is false from now on" in frozen.repaired
+    assert not any("training" in warning for warning in frozen.warnings)
+
+
 def test_a_checkpoint_without_a_name_is_called_that(tmp_path: pathlib.Path) -> None:
     for file in (DIGITS / "training").iterdir():
         if "model.ckpt" in file.name:

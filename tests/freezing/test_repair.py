@@ -23,7 +23,7 @@ def after(rule: str, text: str, output: str = "y") -> tuple[Graph, list[str]]:
     from pocketgraph.freezing import extract_sub_graph
 
     graph, lines = repaired(parse(text).replace(outputs=[output]), rule)
-    return extract_sub_graph(graph, [output]), lines
+    return extract_sub_graph(graph, [output]), list(lines.values())
 
 
 def examples(rule: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pocketgraph.cli.shared.data_options import (
     shape_option,
     shapes_of,
 )
-from pocketgraph.cli.shared.options import flag_bool, names, signature_option
+from pocketgraph.cli.shared.options import flag_bool, labels_option, names, seed_option, signature_option
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import UsageError
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--judge", metavar="DIR|NPZ|LIST", help="What the budget is measured on; default: samples after the first --limit."
 )
-@click.option("--labels", help="The name of each class: a file with one a line, or a,b,c, for data with classes.")
+@labels_option(", for data with classes")
 @click.option(
     "--ranges", type=click.Choice(["auto", "minmax", "percentile", "mse", "entropy"]), default="auto",
     show_default=True, help="How the ranges of tensors are chosen.",
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many samples to calibrate with."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
+@seed_option("Of every choice by chance")
 @click.option(
     "--report", "report_path", help="Where the report goes; default: OUTPUT.report.html, and .json beside it."
 )

@@ -8,7 +8,7 @@ import click
 
 from pocketgraph.budgets import usable_processors
 from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shape_option, shapes_of
-from pocketgraph.cli.shared.options import flag_bool, names, signature_option
+from pocketgraph.cli.shared.options import flag_bool, labels_option, names, signature_option
 from pocketgraph.cli.shared.output import echo
 
 
@@ -16,7 +16,7 @@ from pocketgraph.cli.shared.output import echo
 @click.argument("model")
 @click.option("--data", metavar="DIR|NPZ|LIST", help="Realistic inputs; some calibrate, the others judge. 100 do.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="The folder for everything.")
-@click.option("--labels", help="The name of each class: a file with one a line, or a,b,c.")
+@labels_option()
 @click.option(
     "--target", type=click.Choice(["android", "ios", "pi", "microcontroller", "web"]), default="android",
     show_default=True, help="Where it goes: on which devices its time is estimated.",

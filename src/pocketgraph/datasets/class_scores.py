@@ -19,6 +19,11 @@ SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
 _NAMES_OF_SCORES = re.compile(r"logit|class|prob|score|softmax|label|categor", re.IGNORECASE)
 _NAMES_OF_BOXES = re.compile(r"(?<![a-z])b?box(es)?(?![a-z])|bounding_?box", re.IGNORECASE)
+_NAMES_OF_PLACES = re.compile(
+    r"(?<![a-z])(locs?|locations?|locali[sz]ations?|regress(ions?|ors?)|rois?|coord(inate)?s?|corners?|offsets?|deltas?)(?![a-z])",
+    re.IGNORECASE,
+)
+"""What heads of boxes are called that say nothing of boxes, as in SSD, RetinaNet and MediaPipe; others may be, too."""
 _LAYERS = ops_with("layer", "bias", "sum") | {"tfl.fully_connected", "tfl.add"}
 _SIGNED = frozenset({"Tanh", "Softsign", "tfl.tanh"})
 """Not a trait: what gives scores from -1 to 1 of two classes."""
@@ -99,15 +104,24 @@ def says_scores(graph: Graph, output: str) -> bool:
 
 def says_boxes(graph: Graph, output: str) -> bool:
     """Whether an output's name says that its numbers are where boxes are; a sigmoid gives these as shares of a side.
+    Of names such as ``loc`` and ``regression``, only where they are four numbers a box.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse("x = Placeholder(dtype=float)\\nbbox = Sigmoid(x, T=float)\\nbox_scores = Sigmoid(x, T=float)")
     >>> says_boxes(graph, "bbox:0"), says_boxes(graph, "box_scores"), says_scores(graph, "bbox")
     (True, False, False)
+    >>> graph = parse("loc = Placeholder(dtype=float, shape=[?,4])\\ndelta = Placeholder(dtype=float, shape=[?,9])")
+    >>> says_boxes(graph, "loc"), says_boxes(graph, "delta")
+    (True, False)
     """
     node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
     is_shares = node is not None and node.op in ("Softmax", "tfl.softmax")
-    return not is_shares and bool(_NAMES_OF_BOXES.search(output)) and not _NAMES_OF_SCORES.search(output)
+    if is_shares or _NAMES_OF_SCORES.search(output):
+        return False
+    if _NAMES_OF_BOXES.search(output):
+        return True
+    dims = infer(graph, outputs=[output]).shape(canonical(output)).dims if _NAMES_OF_PLACES.search(output) else None
+    return dims is not None and dims[-1:] == (4,)
 
 
 def may_give_logits(graph: Graph, output: str) -> bool:

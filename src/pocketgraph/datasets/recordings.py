@@ -134,20 +134,47 @@ def resampled(samples: Array, given: int, wanted: int) -> Array:
     Returns:
         [samples x wanted / given, rounded up; channels].
     """
-    common = math.gcd(given, wanted)
-    down, up = given // common, wanted // common
-    filters = _filters(down, up)
-    reach = filters.shape[1] // 2
-    padded = np.pad(samples.astype(np.float64), ((reach, reach + 1), (0, 0)))
-    count = -(-len(samples) * up // down)
-    result = np.empty((count, samples.shape[1]))
-    rows = BLOCK // (2 * reach)
-    for start in range(0, count, rows):
-        at = np.arange(start, min(start + rows, count), dtype=np.int64) * down
-        places, weights = (at // up)[:, None] + np.arange(1, 2 * reach + 1), filters[at % up]
-        for channel in range(samples.shape[1]):
-            result[start : start + len(at), channel] = np.einsum("nt,nt->n", weights, padded[places, channel])
-    return result
+    stream = Resampler(given, wanted)
+    return stream(np.pad(samples, ((0, stream.delay), (0, 0))))
+
+
+class Resampler:
+    """Resamples sound that comes block by block, as ``resampled`` does all of it at once.
+
+    Attributes:
+        given: samples a second of what comes.
+        delay: samples that must have come behind one before what is made of it is complete.
+    """
+
+    def __init__(self, given: int, wanted: int) -> None:
+        self.given = given
+        common = math.gcd(given, wanted)
+        self._down, self._up = given // common, wanted // common
+        self._filters = _filters(self._down, self._up)
+        self.delay = self._filters.shape[1] // 2
+        self._held: Array | None = None
+        self._begin = 1 - self.delay  # where in the stream the samples that are held begin
+        self._made = 0
+
+    def __call__(self, samples: Array) -> Array:
+        """What can be made of the samples so far, float64 [samples, channels]; takes the next ones, of that shape."""
+        before = np.zeros((self.delay - 1, samples.shape[1])) if self._held is None else self._held
+        held = np.concatenate([before, samples])
+        complete = self._begin + len(held) - self.delay
+        end = max(self._made, -(-complete * self._up // self._down))
+        result = np.empty((end - self._made, samples.shape[1]))
+        rows = BLOCK // (2 * self.delay)
+        for start in range(self._made, end, rows):
+            at = np.arange(start, min(start + rows, end), dtype=np.int64) * self._down
+            first = at // self._up + 1 - self.delay - self._begin
+            places, weights = first[:, None] + np.arange(2 * self.delay), self._filters[at % self._up]
+            for channel in range(samples.shape[1]):
+                made = np.einsum("nt,nt->n", weights, held[places, channel])
+                result[start - self._made : start - self._made + len(at), channel] = made
+        self._made = end
+        needed = end * self._down // self._up + 1 - self.delay
+        self._held, self._begin = held[needed - self._begin :], needed
+        return result
 
 
 @lru_cache(maxsize=4)

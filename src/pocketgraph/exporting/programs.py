@@ -19,6 +19,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
+from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
 from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, ragged_feeds
 
 MOST_NAMED = 3
@@ -56,7 +57,10 @@ class LackingError(UsageError):
         what: list[str] = []
         if branching:
             what.append(f"a loop with a branch inside that the input decides ({listed(branching, most, quoted=True)})")
-        if others := [loop for loop in loops if loop not in branching]:
+        counted = {name.rpartition("/")[0]: (name, rounds) for name, rounds in constant_trip_counts(graph).items()}
+        of_constant = [loop for loop in loops if loop in counted and loop not in branching]
+        what += [f"a loop of {counted[loop][1]:,} rounds ('{loop}')" for loop in of_constant]
+        if others := [loop for loop in loops if loop not in branching and loop not in counted]:
             named = listed(others, most, quoted=True)
             what.append(f"a loop that goes on for as long as its condition says ({named})")
         if ragged:
@@ -72,6 +76,7 @@ class LackingError(UsageError):
         )
         if branching and (said := help_with_switches(graph)):
             hints[f"{said} (or true)"] = None
+        hints |= dict.fromkeys(filter(None, (helps[counted[loop][0]] for loop in of_constant)))
         if loops:
             hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"

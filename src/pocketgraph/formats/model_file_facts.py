@@ -69,7 +69,7 @@ class FileFacts:
 
     Attributes:
         identity: what it is, and what to type next.
-        bytes: of the file, or of all files in the directory or checkpoint.
+        bytes: of the file and of those beside it that have its weights, or of all in the directory or checkpoint.
         graphs: the graphs in it.
         tensors: of a checkpoint, how many; None for other kinds.
         tensor_bytes: of these, without strings.
@@ -104,7 +104,12 @@ def facts(path: PathLike) -> FileFacts:
     found = FileFacts(identity, size)
     try:
         if identity.kind in GRAPHS:
-            return FileFacts(identity, size, tuple(graphs_of(name, identity.kind)))
+            graphs = tuple(graphs_of(name, identity.kind))
+            if identity.kind is Kind.TENSORFLOW_JS:
+                from pocketgraph.formats import tensorflow_js
+
+                size += sum(map(os.path.getsize, set(tensorflow_js.shards_of(mapped(name), name))))
+            return FileFacts(identity, size, graphs)
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
             found = FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
@@ -132,6 +137,7 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     """The facts of an ONNX file."""
     buffer = mapped(identity.path)
     graph = onnx_file.parse(buffer, identity.path)
+    size += sum(map(os.path.getsize, onnx_file.files_beside(buffer, identity.path)))
     entry = graph.signatures[DEFAULT_SIGNATURE]
 
     def details(names: Mapping[str, str]) -> dict[str, DeclaredTensor]:

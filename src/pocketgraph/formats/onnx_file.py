@@ -169,10 +169,7 @@ def _add_constant(
     node = claim_name(plain_name(name) or "constant", taken)
     count = int(np.prod(dims, dtype=np.int64))
     if numbers.get(14) == EXTERNAL:
-        entries = [_texts(buffer, value, stop, 1) + _texts(buffer, value, stop, 2)
-                   for number, value, stop in _parts(buffer, start, end) if number == 13]  # fmt: skip
-        facts = {entry[0]: entry[1] for entry in entries if len(entry) == 2}
-        read = _beside(where, facts, count * dtype.size)
+        read = _beside(where, _external(buffer, start, end), count * dtype.size)
         elements = Tensor(dtype, tuple(dims), read=lambda: read().view(dtype.numpy).reshape(dims))
         nodes.append(
             Node(node, "Const", (), {"dtype": dtype, "value": elements, FOLDER: os.path.dirname(where).encode()})
@@ -183,6 +180,22 @@ def _add_constant(
     else:
         nodes.append(Node(node, f"{ONNX_PREFIX}initializer", (), {TYPES: (dtype,), SHAPES: (Shape(dims),)}))
     names[name] = f"{node}:0"
+
+
+def _external(buffer: Buffer, start: int, end: int) -> dict[str, str]:
+    """Where a constant's bytes are, as it says: the location beside the file, the offset and the length."""
+    entries = [_texts(buffer, value, stop, 1) + _texts(buffer, value, stop, 2)
+               for number, value, stop in _parts(buffer, start, end) if number == 13]  # fmt: skip
+    return {entry[0]: entry[1] for entry in entries if len(entry) == 2}
+
+
+def files_beside(buffer: Buffer, where: str) -> set[str]:
+    """The paths of the files of weights that an ONNX file names; see ``parse`` for those that are missing."""
+    with _damage_told(where):
+        graphs = [(value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7]
+        constants = [(value, stop) for graph in graphs for number, value, stop in _parts(buffer, *graph) if number == 5]
+        names = {_external(buffer, *constant).get("location", "") for constant in constants} - {""}
+    return {os.path.join(os.path.dirname(where), name) for name in names}
 
 
 def _beside(where: str, facts: Mapping[str, str], size: int) -> Callable[[], np.ndarray[Any, Any]]:

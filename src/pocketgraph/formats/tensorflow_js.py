@@ -103,7 +103,7 @@ def _weights(manifest: object, where: str) -> dict[str, Array]:
     found: dict[str, Array] = {}
     try:
         for group in manifest if isinstance(manifest, list) else ():
-            data = b"".join(_shard(path, where) for path in group["paths"])
+            data = b"".join(bytes(mapped(path)) for path in shards([group], where))
             position = 0
             for weight in group["weights"]:
                 found[weight["name"]], position = _weight(weight, data, position, where)
@@ -114,8 +114,25 @@ def _weights(manifest: object, where: str) -> dict[str, Array]:
     return found
 
 
-def _shard(name: str, where: str) -> bytes:
-    """A shard's bytes; it lies in the model's folder or below it.
+def shards_of(buffer: Buffer, where: str) -> list[str]:
+    """The paths of the files of weights of a ``model.json``.
+
+    Raises:
+        FormatError: it is damaged, or one is not there, or elsewhere than below the model's folder.
+    """
+    try:
+        return shards(_json(buffer, where).get("weightsManifest", []), where)
+    except (KeyError, TypeError) as error:
+        raise FormatError(f"the manifest of weights is damaged: {type(error).__name__} {error}", where=where) from None
+
+
+def shards(groups: object, where: str) -> list[str]:
+    """The paths of the files that groups of a manifest are in, in their order."""
+    return [_shard(path, where) for group in (groups if isinstance(groups, list) else ()) for path in group["paths"]]
+
+
+def _shard(name: str, where: str) -> str:
+    """A shard's path; it lies in the model's folder or below it.
 
     Raises:
         FormatError: it is not there, or elsewhere.
@@ -129,7 +146,7 @@ def _shard(name: str, where: str) -> bytes:
             f"weights are to be in '{name}', which is not there", where=where,
             hint=f"put the model's .bin files into {os.path.dirname(where) or 'the same folder'}",
         )  # fmt: skip
-    return bytes(mapped(path))
+    return path
 
 
 def _weight(weight: Mapping[str, Any], data: bytes, start: int, where: str) -> tuple[Array, int]:

@@ -11,9 +11,9 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
 
-def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, list[str]]:
+def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, dict[str, str]]:
     """The graph without the assignments whose result no answer is computed with, and after which none reads the
-    variable, itself or for another assignment that stays; and a line for each.
+    variable, itself or for another assignment that stays; and a line for each, by its name.
 
     ::
 
@@ -25,14 +25,14 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     names = list(outputs)
     updates = {node.name: variable for node in graph if is_update(node) and (variable := updated_variable(graph, node))}
     if not updates:
-        return graph, []
+        return graph, {}
     live = _live_updates(graph, names, updates)
     dead = {name: variable for name, variable in updates.items() if name not in live}
     if not dead:
-        return graph, []
+        return graph, {}
     waits = {f"^{name}" for name in dead}
     kept = [_without(node, waits) for node in graph if node.name not in dead]
-    lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()]
+    lines = {name: f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()}
     return extract_sub_graph(graph.replace(kept), names), lines
 
 

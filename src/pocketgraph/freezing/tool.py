@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,21 +106,21 @@ def freeze_with_report(
             raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
-    repairs_made: list[str] = []
+    before: dict[str, str] = {}
     whole = bound(graph, _by_tensor(graph, bind or {}, signature))
     if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
-        whole, repairs_made = repairs.repaired(whole, "batch_norms")
+        whole, before = repairs.repaired(whole, "batch_norms")
     part = extract_sub_graph(whole, names).replace(outputs=names)
     kept = set(part.nodes)
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
-    repairs_made = [line for line in repairs_made if line.split("'")[1] in kept]
+    repairs_made = [line for name, line in before.items() if name in kept]
     part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
     if source.is_saved_model:
         part, dropped = without_dead_updates(part, names)
-        lines += dropped
+        lines |= dropped
     wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
     values, plain = _values(wanted, graph, source, store, initializer_nodes, saver, moving_averages)
     frozen = _signed(variables_to_constants(part, values), names)
@@ -138,7 +138,7 @@ def freeze_with_report(
         *([forgotten(state)] if state else []),
         *plain,
     ]
-    if unread := _unread_inputs(frozen, graph, set(bind or ()), lines):
+    if unread := _unread_inputs(frozen, graph, {*(bind or ()), *lines}):
         are, them = ("is no input", "it") if len(unread) == 1 else ("are no inputs", "them")
         warnings.insert(
             0, f"the signature's {listed(unread, quoted=True)} {are} of what is made: no output needs {them}"
@@ -153,7 +153,7 @@ def freeze_with_report(
         source.checkpoint or "",
         tuple(values),
         tuple(warnings),
-        (*repairs_made, *lines),
+        (*repairs_made, *lines.values()),
         tuple(state),
     )
 
@@ -308,16 +308,16 @@ def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[st
 
 def _repaired(
     part: Graph, names: Sequence[str], wanted: Sequence[str], control_flow: ControlFlow | None, *, is_bound: bool
-) -> tuple[Graph, list[str], list[str]]:
-    """The part with its repairs made and its functions settled; a line for each thing that was repaired; the variables
+) -> tuple[Graph, dict[str, str], list[str]]:
+    """The part with its repairs made and its functions settled; a line for each node that was repaired; the variables
     in which the model kept what it was given.
 
     Flags come first, for they decide branches as bound inputs do; the rest looks at what these leave.
     """
-    lines: list[str] = []
+    lines: dict[str, str] = {}
     if "flags" in wanted:
         part, repairs_made = repairs.repaired(part, "flags")
-        lines += repairs_made
+        lines |= repairs_made
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")
     if control_flow is not None:
@@ -327,7 +327,7 @@ def _repaired(
         if name != "flags":  # batch norms once more: those of functions are seen now
             part, repairs_made = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
-            lines += repairs_made
+            lines |= repairs_made
     return part, lines, state
 
 
@@ -379,17 +379,15 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
 
 
-def _unread_inputs(frozen: Graph, graph: Graph, bound_names: set[str], lines: Iterable[str]) -> list[str]:
-    """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for those that were bound or
-    repaired."""
-    told = " ".join(lines)
+def _unread_inputs(frozen: Graph, graph: Graph, decided: set[str]) -> list[str]:
+    """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for the names of those that
+    were bound or repaired."""
     return sorted({
         key
         for name, signature in frozen.signatures.items()
         for key, ref in graph.signatures[name].inputs.items()
         if key not in signature.inputs
-        and bound_names.isdisjoint({key, ref, node_name(ref)})
-        and f"'{node_name(ref)}'" not in told
+        and decided.isdisjoint({key, ref, node_name(ref)})
     })  # fmt: skip
 
 

@@ -151,6 +151,10 @@ def unknown_node_hint(graph: Graph, name: str, *, is_fed: bool) -> str:
     """A hint for a node name that the graph does not have: the near names, and where none of these is an input (an
     output, of what is not fed) the likely ones too, as names of other models are near by chance alone. Empty for a
     graph that has neither."""
+    for signature in graph.signatures.values():
+        ref = (signature.inputs if is_fed else signature.outputs).get(name, name)
+        if ref != name:
+            return f"the model's own '{name}' is '{ref}' here"
     base = node_name(name.partition(":")[0])  # of "x:0x" or "x:0:0"
     if base in graph:
         return f"did you mean '{base}'?"

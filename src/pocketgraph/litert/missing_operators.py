@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+CUSTOM_OP = "tfl.custom."
+"""How the op of a custom operator's node begins in the graph of a .tflite file."""
+OF_LITERT = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
+"""Custom operators that LiteRT's own resolver registers (tensorflow/lite/core/kernels/register.cc)."""
 REGISTERED = "the program that the file is for registers it, as MediaPipe does with operators of its own"
 CUSTOM = re.compile(r"unresolved custom op: (\S+?)\.?(\s|$)")
+
+
+def unregistered(ops: Iterable[str]) -> list[str]:
+    """The custom operators among the ops of a .tflite file's graph that only the program registers that it is for.
+
+    >>> unregistered(["tfl.add", "tfl.custom.Mfcc", "tfl.custom.Blur"])
+    ['Blur']
+    """
+    custom = {op.removeprefix(CUSTOM_OP) for op in ops if op.startswith(CUSTOM_OP)}
+    return sorted(custom - OF_LITERT)
 
 
 def missing_operator(said: str) -> str:

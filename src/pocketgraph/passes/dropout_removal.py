@@ -51,8 +51,9 @@ class Mask(NamedTuple):
     keeps_everything: bool
 
 
-def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, list[str]]:
-    """The graph in which every dropout, and every layer of noise, hands on what goes into it, and a line for each.
+def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, dict[str, str]]:
+    """The graph in which every dropout, and every layer of noise, hands on what goes into it, and a line for
+    each, by its node.
 
     Given:   x = Placeholder(dtype=float)
              keep_prob = Placeholder(dtype=float)
@@ -72,10 +73,10 @@ def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, li
         only_noop: take out only the dropouts whose rate is known to be 0 (a keep_prob bound to 1), which do nothing.
     """
     if not any(node.op in _RANDOM | _NORMAL for node in graph):
-        return graph, []
+        return graph, {}
     tensors = _GraphTensors(graph)
     found: dict[str, Node] = {}
-    lines = []
+    lines: dict[str, str] = {}
     for node in graph:
         match = _source_and_mask(tensors, node)
         if match is None or (only_noop and not match[1].keeps_everything):
@@ -83,7 +84,7 @@ def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, li
         source, mask = match
         found[node.name] = Node(node.name, "Identity", [source, *node.control_inputs], {"T": node.dtype()}, node.device)
         did = "added or multiplied" if mask.noise.op in _NORMAL else "dropped out"
-        lines.append(f"'{node.name}' {did} what '{mask.noise.name}' said; it hands on '{source}'")
+        lines[node.name] = f"'{node.name}' {did} what '{mask.noise.name}' said; it hands on '{source}'"
     return graph.map_nodes(lambda node: found.get(node.name, node)), lines
 
 

@@ -24,6 +24,7 @@ from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.text_inputs import with_shapes
+from pocketgraph.runtime.description import LATE
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 from pocketgraph.runtime.planning.call_key import Sized
@@ -81,7 +82,7 @@ def lowered_graph(
         raise UsageError(
             f"the part to quantize must run on LiteRT alone, but {refusal.reason}",
             where=f"node '{refusal.node}'",
-            hint=_hint(simple.known.graph, str(refusal.node)),
+            hint=_size_hint(graph, sizes, refusal) or _hint(simple.known.graph, str(refusal.node)),
         ) from refusal
     return program, _with_open_sizes(graph, wanted, sizes, simple.known) if for_all_sizes else simple.known.graph
 
@@ -201,6 +202,21 @@ def _changes_something(node: Node) -> bool:
     """Whether a node that only others wait for does more than to look at values."""
     definition = opdefs.find(node.op)
     return definition is None or (definition.stateful and node.op not in ops_with("effect"))
+
+
+def _size_hint(graph: Graph, sizes: Shapes, refusal: Unsupported) -> str:
+    """What to do where a shape is open because the model leaves sizes of its inputs open; "" elsewhere."""
+    if not refusal.reason.endswith(LATE):
+        return ""
+    opened = {}
+    for name, shape in sizes.items():
+        declared = _declared(graph, name, shape)
+        if None in declared[1:] or (len(declared) > 1 and None in declared):
+            opened[name.removesuffix(":0")] = ",".join("N" if size is None else str(size) for size in declared)
+    if not opened:
+        return ""
+    given = " ".join(f"{option('input_shape', 'shapes')}={name}:{text}" for name, text in opened.items())
+    return f"say how large its inputs are: {given}, with numbers for N"
 
 
 def _hint(graph: Graph, name: str) -> str:

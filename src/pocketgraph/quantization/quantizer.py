@@ -246,7 +246,8 @@ class Quantizer:
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
-        which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
+        seen = f"that it was calibrated with (others do worse; {option('judge')} measures on some)"
+        which = "that it had not seen" if outcome.are_unseen else seen
         told = [*found.warnings(self.outputs), f"on {counted(len(judging), 'sample')} {which}: {found.words()}"]
         warned = sum(note.startswith("warning:") for note in outcome.notes)
         outcome.notes[warned:warned] = told

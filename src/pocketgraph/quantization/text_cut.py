@@ -31,6 +31,7 @@ from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import CutTensor, Sample, TextPreprocessing, dependent_nodes
+from pocketgraph.quantization.text_probing import TensorSizes, probed, probed_where_possible
 from pocketgraph.quantization.vocabulary import numbered_by_hash, synthetic_texts
 from pocketgraph.runtime.tensor_names import output_types
 from pocketgraph.runtime.unsupported_help import help_with
@@ -117,7 +118,7 @@ def _ready(
             continue
         try:
             size = (lengths or {}).get(pooling.name) or length or min(
-                MOST_LENGTH, max(array.size for array in _probed(graph, taken, [pooling.ids], texts)[0])
+                MOST_LENGTH, max(array.size for array in probed(graph, taken, [pooling.ids], texts)[0])
             )  # fmt: skip
             graph = with_fixed_length(graph, pooling, max(2, size))
         except RunError:
@@ -126,11 +127,9 @@ def _ready(
     shaped = [node.name for node in graph if node.op == "Reshape" and node.name in needed
               and node_name(node.data_inputs[1]) in dependent]  # fmt: skip
     fixed: dict[str, Array] = {}
-    for name in shaped:
-        try:
-            found = _probed(graph, taken, [graph[name].data_inputs[1]], texts)[0]
-        except RunError:
-            continue  # inside of a loop
+    shapes = {name: graph[name].data_inputs[1] for name in shaped}
+    known = probed_where_possible(graph, taken, list(shapes.values()), texts)
+    for name, found in ((name, known[ref]) for name, ref in shapes.items() if ref in known):
         if all(np.array_equal(array, found[0]) for array in found[1:]) and len(found) > 1:
             fixed[name] = found[0]
     if not fixed:
@@ -193,20 +192,6 @@ def _tensor_of(graph: Graph, name: str) -> str | None:
     return f"{base}:{port}" if base in graph and port.isdigit() else None
 
 
-def _probed(
-    graph: Graph, taken: tuple[ModelInput, ...], tensors: Sequence[str], texts: Sequence[Sample]
-) -> list[list[Array]]:
-    """What tensors are for each text."""
-    from pocketgraph.runtime import Session
-
-    with Session(graph) as session:
-        rows = [
-            session.run(list(tensors), {item.name: array for item, array in zip(taken, sample, strict=True)})
-            for sample in texts
-        ]
-    return [[np.asarray(row[at]) for row in rows] for at in range(len(tensors))]
-
-
 def _cut(graph: Graph, tensor: str, arrays: Sequence[Array], length: int | None = None) -> CutTensor:
     """A cut by what the tensor is for several texts; ``length`` is for sizes that differ, by default the longest."""
     name, port, _ = parse_ref(canonical(tensor))
@@ -234,6 +219,7 @@ class _Search:
         self.needed = reachable(graph, [node_name(name) for name in outputs], data_only=True)  # no assertions
         self.dependent = dependent_nodes(graph, [node_name(item.name) for item in taken]) & self.needed
         self.ends = {node_name(name) for name in outputs}
+        self.sizes = TensorSizes(graph, taken, texts, self.needed, self.dependent)
 
     def found(self) -> TextPreprocessing:
         front = self._reads_texts()
@@ -252,7 +238,7 @@ class _Search:
             why = f"{refusals[0].reason} (node '{refusals[0].node}')" + (f"; {told}" if told else "")
             found = [at for refusal in refusals for at in self._nodes_of(refusal, front)]
             front |= set().union(*map(self._before, found))
-            if not found or front & self.ends:
+            if not found or front & self.ends or not self._computes_behind(front):  # nor does it further back
                 break
         raise self._refusal(why)
 
@@ -303,8 +289,8 @@ class _Search:
         numeric = [item.name for item in self.taken if not item.takes_text and node_name(item.name) not in front
                    and node_name(item.name) in self.needed]  # fmt: skip
         tensors = [*names, *(name for name in numeric if name not in names)]
-        arrays = _probed(self.graph, self.taken, tensors, self.texts)
-        return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, arrays, strict=True)]
+        sizes = self.sizes.of(tensors)
+        return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, sizes, strict=True)]
 
     def _computes_behind(self, front: set[str]) -> bool:
         """Whether the part behind makes something of what it takes, and has layers where the model has some."""

@@ -85,7 +85,8 @@ def feed_endpoint(graph: Graph, text: str) -> Endpoint:
         raise RunError(f"FeedInputs: unable to find feed output {text}", hint=_instead(graph, name, is_fed=True))
     count = output_count(node)
     if count is not None and port >= count:
-        raise RunError(f"FeedInputs: {text} should have output index < {count}")
+        hint = _instead(graph, text, is_fed=True)
+        raise RunError(f"FeedInputs: {text} should have output index < {count}", hint=hint)
     return Endpoint(name, port)
 
 
@@ -107,7 +108,8 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
             hint=f"to run a node without fetching, pass targets=['{name}']",
         )
     if count is not None and port >= count:
-        raise RunError(f"FetchOutputs {text}: output index too large, must be < {count}")
+        hint = _instead(graph, text, is_fed=False)
+        raise RunError(f"FetchOutputs {text}: output index too large, must be < {count}", hint=hint)
     return Endpoint(name, port)
 
 

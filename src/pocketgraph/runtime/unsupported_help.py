@@ -11,6 +11,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
+from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.encoded_samples import file_form
@@ -66,7 +67,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return f"the spectrum is the app's: {option('inputs')}={next(mfcc, node.name)} names what to feed"
     if node.op in ("Switch", "Merge", "If", "StatelessIf"):
         return _help_with_branches(graph, feed)
-    if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
+    in_loops = ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile")
+    if node.op in in_loops or (node.op.startswith("TensorArray") and any(one.op == "LoopCond" for one in graph)):
         return _help_with_loops(graph, feed)
     if node.op in PYTHON:
         return (
@@ -103,16 +105,22 @@ def _help_with_ragged(graph: Graph, fed: Sequence[str]) -> str:
 
 
 def _help_with_loops(graph: Graph, feed: str) -> str:
+    from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
+
+    cut = f"cut before or after it with {option('outputs')}"
+    counts = constant_trip_counts(graph)
+    if counts and all(node.name in counts for node in graph if node.op == "LoopCond"):
+        return (
+            f"a loop of {max(counts.values()):,} rounds that is not written out has too many nodes for that (over "
+            f"{MOST_NODES:,} in all), or random numbers or effects inside: take fewer rounds, or {cut}"
+        )
     lengths, bound = _fed_lengths(graph), ""
     if lengths:
         bind = f"{lengths[0]}=10"
         command = command_on_model(f"pocketgraph freeze_graph {{}} -o fixed.pb --bind {quoted(bind)}", f"{feed}={bind}")
         likewise = "".join(f", {name}=10 likewise" for name in lengths[1:])
         bound = f"set it for good, as in {command}{likewise}, or "
-    return (
-        f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
-        f"after it with {option('outputs')}"
-    )
+    return f"a loop whose length depends on the input cannot be written out: {bound}{cut}"
 
 
 def _help_with_random_numbers(graph: Graph, name: str, feed: str) -> str:

@@ -15,6 +15,7 @@ from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixel
 from pocketgraph.apps.live.speech import SoundModel, SpeechApp
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import read
+from pocketgraph.datasets.recordings import resampled
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph.text_format import parse
 from support import golden, model_dir, model_info, needs_shared
@@ -378,6 +379,17 @@ def test_a_model_of_any_length_hears_as_much_as_is_said() -> None:
     assert twin(sound).classes[0][1] == 200
     with pytest.raises(UsageError, match="from 100 to 30000"):
         app.change("heard_ms", 0)
+
+
+def test_sound_of_another_rate_has_no_seams_between_blocks() -> None:
+    app = SpeechApp(SoundModel(parse(LOUDNESS), rate=16000))
+    sound = np.sin(np.arange(44100, dtype=np.float32) / 20)
+    for start in range(0, len(sound), 4410):
+        app.pass_by(Sound(sound[start : start + 4410], 44100, 0.0))
+    heard = np.concatenate([app._ring, app._waiting])[-12000:]
+    whole = resampled(sound[:, None], 44100, 16000)[:, 0].astype(np.float32)
+    places = [at for at in range(len(whole) - len(heard) + 1) if whole[at] == heard[0]]
+    assert any((whole[at : at + len(heard)] == heard).all() for at in places)
 
 
 def test_a_rate_that_a_model_takes_is_fed() -> None:

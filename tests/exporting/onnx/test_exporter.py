@@ -15,6 +15,7 @@ from pocketgraph.exporting import targets
 from pocketgraph.exporting.model import About
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.identify import identify
 
 
 def net(side: int = 64) -> Graph:
@@ -58,6 +59,7 @@ def test_constants_in_a_file_beside(tmp_path: pathlib.Path) -> None:
     assert len(made.files) == 2
     assert os.path.getsize(tmp_path / "net.onnx") < 5000
     assert os.path.getsize(tmp_path / "net.onnx.data") >= 3 * 3 * 3 * 1024 * 4
+    assert identify(tmp_path / "net.onnx").bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
     onnx.checker.check_model(str(tmp_path / "net.onnx"))
     session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
     assert session.run(None, {"image": np.ones((1, 8, 8, 3), np.float32)})[0].shape == (1, 1024)

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.apps.live.answers import SPECTROGRAM, Answer, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer, may_repeat
 from pocketgraph.datasets.class_labels import class_name
-from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
+from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, Resampler
 from pocketgraph.datasets.sample_rate import FINGERPRINT, model_sample_rate
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
@@ -220,6 +220,7 @@ class SpeechApp(Settings):
         self._ring = np.zeros(count, np.float32)
         self._waiting = np.zeros(0, np.float32)
         self._heard = 0
+        self._resampler: Resampler | None = None
         self._recognizer: WordRecognizer | None = None
         self._shares = True
 
@@ -258,7 +259,9 @@ class SpeechApp(Settings):
         """Moves the ring on by each whole stride of what is there now."""
         samples = np.asarray(given.samples, np.float32)
         if given.rate != self.model.rate:
-            samples = resampled(samples[:, None], given.rate, self.model.rate)[:, 0].astype(np.float32)
+            if self._resampler is None or self._resampler.given != given.rate:
+                self._resampler = Resampler(given.rate, self.model.rate)
+            samples = self._resampler(samples[:, None])[:, 0].astype(np.float32)
         self._waiting = np.concatenate([self._waiting, samples[-MOST_SAMPLES:]])
         stride = max(1, self.model.rate * self.stride_ms // 1000)
         while len(self._waiting) >= stride:

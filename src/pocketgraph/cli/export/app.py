@@ -8,6 +8,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import data_options, export_options, fixed_shape_option, say
 from pocketgraph.cli.shared.listing_command import ListingCommand
+from pocketgraph.cli.shared.options import labels_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError, quoted
 from pocketgraph.pages.quantities import counted
@@ -29,7 +30,7 @@ def _kinds(formatter: click.HelpFormatter) -> None:
 @click.option("--name", help="What people call the app; default: after the folder.")
 @click.option("--package", help="Of Java and the stores, as in com.example.flowers.")
 @click.option("--engine", help="What the app runs the model with, where there are several.")
-@click.option("--labels", help="The name of each class: a file with one a line, or a,b,c.")
+@labels_option()
 @click.option("--data", "--samples", "samples", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
 @click.option("--signatures", "--signature", "signatures", help="The signature to take; default: the main one.")
 @fixed_shape_option
@@ -40,8 +41,9 @@ def _kinds(formatter: click.HelpFormatter) -> None:
 def command(kind: str, model: str, out: str, **how: Any) -> None:
     """Write a project of KIND that runs MODEL: a frozen graph, a SavedModel, or a finished .tflite file.
 
-    KIND is android, ios, pi, web or linux. A classifier of pictures gets a camera; any other model gets views that
-    run and time it. Each project has a README with two commands and a test of the model.
+    KIND is android, ios, pi, web or linux, whose C is made of a graph and not of a file. A classifier of pictures gets
+    a camera; any other model gets views that run and time it. Each project has a README with two commands and a test of
+    the model.
 
     \b
       pocketgraph app android frozen.pb -o Flowers/ --labels=labels.txt --preset=mobilenet

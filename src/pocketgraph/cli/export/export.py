@@ -8,7 +8,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import data_options, export_options, fixed_shape_option, say
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import Truth, takes_both_spellings
+from pocketgraph.cli.shared.options import Truth, labels_option, takes_both_spellings
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.pages.quantities import counted
 
@@ -75,7 +75,7 @@ def _target_options() -> list[click.Parameter]:
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of them.")
 @click.option("--signatures", "--signature", "signatures", help="Keys of signatures to take, by commas; default: all.")
 @fixed_shape_option
-@click.option("--labels", help="The name of each class: a file with one a line, or a,b,c.")
+@labels_option()
 @click.option("--calibration", help="Score calibration, scale,slope,offset of each class, one a line.")
 @click.option("--name", default="", help="The model's name, for the file's metadata.")
 @click.option("--description", default="", help="What the model does, for the file's metadata.")

@@ -16,7 +16,7 @@ from pocketgraph.cli.shared.data_options import (
     shape_option,
     shapes_of,
 )
-from pocketgraph.cli.shared.options import page_place, signature_option
+from pocketgraph.cli.shared.options import labels_option, page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 
 
@@ -25,7 +25,7 @@ from pocketgraph.cli.shared.output import echo
 @click.option(
     "--data", "place", required=True, metavar="DIR|NPZ|LIST", help="What to judge on, with classes or without."
 )
-@click.option("--labels", help="The name of each class, as scores are: a file with one a line, or a,b,c.")
+@labels_option(", in the order of scores")
 @click.option("--limit", type=click.IntRange(1), help="Judge on the first so many samples only.")
 @click.option(
     "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shapes_of
-from pocketgraph.cli.shared.options import named_files, names, signature_option
+from pocketgraph.cli.shared.options import named_files, names, seed_option, signature_option
 from pocketgraph.cli.shared.output import echo, escape, wide_console
 from pocketgraph.pages.quantities import counted
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--top1", type=float, help="Least share of rows with the same largest element, e.g. 0.99.")
 @click.option("--runs", type=int, help="How many sets of made-up feeds; default: 2.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For made-up feeds.")
+@seed_option("Of made-up feeds")
 @click.option(
     "--input_shape", multiple=True, metavar="NAME:1,224,…",
     help="The shape of a made-up input that the model leaves open; without NAME of the only one.",

@@ -88,6 +88,7 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     """Prints the tables; ``ready`` is what was frozen in memory."""
     from pocketgraph.graph.model_file_graph import is_model_file
     from pocketgraph.inspect.value_text import human_readable
+    from pocketgraph.litert.missing_operators import unregistered
     from pocketgraph.pages.quantities import bytes_text
 
     console = wide_console()
@@ -117,6 +118,9 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
     for name, missing in graph.dangling():
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
+    if others := unregistered(node.op for node in graph):
+        text = f"it runs only where a program registers its custom operators: {', '.join(others)}"
+        console.print(escape(text), soft_wrap=True)
     variables = len(facts.variables) + len(facts.resource_variables)
     if variables and not has_values(path):
         text = (
@@ -209,6 +213,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     from pocketgraph.freezing.leftovers import changed_constants
     from pocketgraph.freezing.table_contents import lookups_without_filler
     from pocketgraph.freezing.tables import empty_tables
+    from pocketgraph.litert.missing_operators import unregistered
     from pocketgraph.runtime.random_answers import random_nodes
 
     fed = fed_inputs(facts)
@@ -228,7 +233,8 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
         return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]
     if is_litert:
-        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph view {model}"]
+        runs = not unregistered(node.op for node in facts.graph)
+        return [f"pocketgraph benchmark_model --graph={model}"] * runs + [f"pocketgraph view {model}"]
     repaired = repaired_for_use(facts, chosen)
     if repaired is not None:
         ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"

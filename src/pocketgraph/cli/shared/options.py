@@ -23,6 +23,18 @@ else:
 signature_option = click.option(
     "--signature", metavar="NAME", help="Of a SavedModel: what to feed and compute; default: its main one."
 )  # fmt: skip
+
+
+def labels_option(more: str = "") -> Callable[[F], F]:
+    """``--labels``; ``more`` goes on with its help."""
+    return click.option("--labels", help=f"The name of each class: a file with one a line, or a,b,c{more}.")
+
+
+def seed_option(of: str) -> Callable[[F], F]:
+    """``--seed``; ``of`` says of what."""
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=f"{of}.")
+
+
 _BY_KIND = {
     "FILE": (
         "calibration certificate data decisions device_file dot_output ground_truth image in_graph input "

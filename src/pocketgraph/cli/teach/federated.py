@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketgraph.cli.shared.options import names, together
+from pocketgraph.cli.shared.options import names, seed_option, together
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
@@ -37,7 +37,7 @@ round_options = together(
         "--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
         help="Of the clients, how many are asked in a round.",
     ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of which clients, and samples."),
+    seed_option("Of which clients, and samples"),
     click.option(
         "--output", "-o", required=True,
         help="The averaged variables, .npz; or a frozen graph with them, .pb, with --outputs.",
@@ -132,7 +132,7 @@ def server(training: str, rounds: int, share: float, seed: int, output: str, out
 @click.option(
     "--patience", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to try to reach the server."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order of samples.")
+@seed_option("Of the order of samples")
 @local_options
 def client(training: str, data: str, address: str, certificate: str, insecure: bool, name: str, patience: float,
            seed: int, epochs: int, batch_size: int) -> None:  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
-from pocketgraph.cli.shared.options import page_place
+from pocketgraph.cli.shared.options import page_place, seed_option
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
@@ -87,7 +87,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--class_weights", is_flag=True, help="Small classes count as much as large ones.")
 @click.option("--sample_rate", type=click.IntRange(1000, 192000),
               help="Samples a second that a base of recordings hears; default: the graph's, or 16000.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of every choice by chance.")
+@seed_option("Of every choice by chance")
 @cluster_option
 @picture_model_options
 @click.option("--learning_rate", type=click.FloatRange(0, min_open=True),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say, with_model
-from pocketgraph.cli.shared.options import flag_bool, signature_option
+from pocketgraph.cli.shared.options import flag_bool, labels_option, signature_option
 from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
@@ -25,7 +25,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 @click.argument("pictures", nargs=-1)
 @click.option("--image", multiple=True, help="A picture to label; may be repeated, and pictures may just be listed.")
 @click.option("--graph", help="The frozen classifier, .pb or .pbtxt; it may be listed before the pictures, too.")
-@click.option("--labels", help="A file with one label a line; default: one beside the graph, else indexes.")
+@labels_option("; default: one beside the graph, else indexes")
 @picture_model_options
 @click.option("--output_layer", help="The node that gives the scores.")
 @click.option("--top", "-k", type=click.IntRange(1), default=5, show_default=True, help="How many labels to show.")

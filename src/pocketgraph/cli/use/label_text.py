@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from pocketgraph.cli.shared.data_options import say, with_model
-from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.options import labels_option, names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -22,9 +22,7 @@ SHOWN = 60  # characters of a text
 )
 @click.option("--graph", help="The model: a graph, a directory, or a .tflite file; it may stand before the texts, too.")
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
-@click.option(
-    "--labels", help="A file with one label a line; default: beside the graph, or in a table of it, else indexes."
-)
+@labels_option("; default: beside the graph, or in a table of it, else indexes")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip

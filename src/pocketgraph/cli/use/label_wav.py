@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import rate_option, say, with_model
+from pocketgraph.cli.shared.options import labels_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
@@ -21,7 +22,7 @@ from pocketgraph.pages.quantities import counted
 @click.option("--wav", multiple=True, help="A recording; may be repeated, and recordings may just be listed.")
 @click.option("--wav_dir", help="A folder whose .wav files are labelled, each under its name.")
 @click.option("--graph", help="The frozen model, .pb or .pbtxt; it may be listed before the recordings, too.")
-@click.option("--labels", help="A file with one label a line; default: one beside the graph, else indexes.")
+@labels_option("; default: one beside the graph, else indexes")
 @click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @rate_option

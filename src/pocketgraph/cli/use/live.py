@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import picture_model_options, say
-from pocketgraph.cli.shared.options import signature_option
+from pocketgraph.cli.shared.options import labels_option, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
@@ -24,7 +24,7 @@ MOST_NOTES = 100
 @click.command("live")
 @click.argument("model")
 @click.option("--app", "kind", type=click.Choice(KINDS), help="What the model is for; default: as its outputs tell.")
-@click.option("--labels", help="A file with one label a line, of classes, words or styles.")
+@labels_option(", also of words or styles")
 @click.option(
     "--input",
     "source",

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.trip_counts import behind
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.constant_trip_counts import behind
 
 
 class Guard(NamedTuple):

@@ -9,7 +9,6 @@ from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
-from pocketgraph.exporting.onnx.trip_counts import heads_of
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
@@ -18,6 +17,7 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.constant_trip_counts import heads_of
 from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.stored_codes import stored_codes
-from pocketgraph.exporting.onnx.trip_counts import heads_of, trip_count
 from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
@@ -19,6 +18,7 @@ from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT,
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unrolling.array_origins import reads
+from pocketgraph.runtime.unrolling.constant_trip_counts import heads_of, trip_count
 from pocketgraph.runtime.unrolling.loop_shapes import with_loop_shapes
 
 MOST_UNROLLED = 1200  # nodes that a loop may become

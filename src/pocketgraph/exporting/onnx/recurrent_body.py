@@ -9,12 +9,12 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.trip_counts import behind, outside
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.constant_trip_counts import behind, outside
 
 SUMS = ops_with("sum") | {"BiasAdd"}
 MOVES = ops_with("moves")

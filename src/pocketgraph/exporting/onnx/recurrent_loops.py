@@ -15,10 +15,10 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.recurrent_body import READS, NoMatch
 from pocketgraph.exporting.onnx.recurrent_cells import RecurrentCell
-from pocketgraph.exporting.onnx.trip_counts import counts, outside, trip_count
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import EXIT, SUMS
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.constant_trip_counts import counts, outside, trip_count
 
 WRITES = {"TensorArrayWriteV3": (1, 2, 3), "TensorListSetItem": (1, 2, 0)}
 """The inputs of a write that are the index, the value and the array."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import EXIT, NEXT_ITERATION
+from pocketgraph.runtime.unrolling.constant_trip_counts import PASSES, behind, counts, outside
 
 WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""

@@ -8,7 +8,7 @@ from importlib import import_module
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import Graph
 
-Repair = Callable[[Graph], tuple[Graph, list[str]]]
+Repair = Callable[[Graph], tuple[Graph, dict[str, str]]]
 
 REPAIRS = {
     "flags": "is_training and the like, bool placeholders that choose training, become false",
@@ -41,8 +41,8 @@ def chosen(repair: bool | str | Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in REPAIRS if name in names)
 
 
-def repaired(graph: Graph, name: str) -> tuple[Graph, list[str]]:
-    """The graph after one repair, and a line for each thing that was repaired.
+def repaired(graph: Graph, name: str) -> tuple[Graph, dict[str, str]]:
+    """The graph after one repair, and what was done, a line by the name of each node that was repaired.
 
     Args:
         graph: with its ``outputs``; what they do not need may be there or not.

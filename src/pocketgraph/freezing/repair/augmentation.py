@@ -42,7 +42,7 @@ class Augmentation(NamedTuple):
     draw: str
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Lets each scope that augments hand on what goes into it.
 
     Given:   x = Placeholder(dtype=float, shape=[1,8,8,3])
@@ -64,15 +64,16 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     could stand in its place, for layers to take. It is the layer of Keras in which the state of a seed is read, or is
     named as such. A graph that does nothing but augment stays as it is.
     """
-    lines: list[str] = []
+    lines: dict[str, str] = {}
     while True:
         known = infer(graph, outputs=graph.outputs)
         found = list(augmentations(graph, known))
         if not found:
             return graph, lines
-        lines += [
-            f"'{one.scope}' changed its input by what '{one.draw}' drew; it hands on '{one.source}'" for one in found
-        ]
+        lines |= {
+            one.scope: f"'{one.scope}' changed its input by what '{one.draw}' drew; it hands on '{one.source}'"
+            for one in found
+        }
         by_result = {one.result: one for one in found}
         graph = graph.map_nodes(
             lambda node, known=known, found=by_result: _handed_on(known, found.get(node.name), node)  # type: ignore[misc]

@@ -21,7 +21,7 @@ class _Average(NamedTuple):
     difference: str
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Finds each moving average by the node that updates it: ``average -= (average - statistic) * (1 - decay)``,
     or in Keras 3 ``average = average * decay + statistic * (1 - decay)``.
 
@@ -52,7 +52,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     averages: dict[str, _Average] = {}
     for found in _averages(graph):
         averages.setdefault(canonical(found.statistic), found)
-    lines: list[str] = []
+    lines: dict[str, str] = {}
     nodes: list[Node] = []
     spelled_out = {ref: found for ref, found in averages.items() if graph[node_name(ref)].op not in FUSED_BATCH_NORMS}
     differences = {found.difference for found in averages.values()}
@@ -61,15 +61,16 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         if node.op in FUSED_BATCH_NORMS and node.attr("is_training", True) is True and mean and variance:
             inputs = [*node.data_inputs[:3], mean.read, variance.read, *node.control_inputs]
             node = node.replace(inputs=inputs, attrs={**node.attrs, "is_training": False})
-            lines.append(f"'{node.name}' takes its moving averages '{mean.read}' and '{variance.read}'")
+            lines[node.name] = f"'{node.name}' takes its moving averages '{mean.read}' and '{variance.read}'"
         elif node.name not in differences and _normalizes(graph, node):
             inputs = [
                 ref if ref.startswith("^") or canonical(ref) not in spelled_out else spelled_out[canonical(ref)].read
                 for ref in node.inputs
             ]
-            for old, new in zip(node.inputs, inputs, strict=True):
-                if old != new:
-                    lines.append(f"'{node.name}' takes the moving average '{new}' in place of '{old}'")
+            changed = [(old, new) for old, new in zip(node.inputs, inputs, strict=True) if old != new]
+            if changed:
+                taken = ", ".join(f"'{new}' in place of '{old}'" for old, new in changed)
+                lines[node.name] = f"'{node.name}' takes the moving average {taken}"
             node = node.replace(inputs=inputs)
         nodes.append(node)
     return graph.replace(nodes), lines

@@ -7,7 +7,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import flag_in_use
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Binds bool placeholders whose name says training, or whose one branch only training takes.
 
     Given:   yes = Const(bool true)
@@ -18,5 +18,5 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """
     flags = {node.name: value for node in graph if (value := flag_in_use(graph, node)) is not None}
     if not flags:
-        return graph, []
-    return bound(graph, flags), [f"'{name}' is {str(value).lower()} from now on" for name, value in flags.items()]
+        return graph, {}
+    return bound(graph, flags), {name: f"'{name}' is {str(value).lower()} from now on" for name, value in flags.items()}

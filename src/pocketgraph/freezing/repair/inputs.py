@@ -14,7 +14,7 @@ _SOURCES = ("QueueDequeue", "IteratorGetNext", "ReaderRead", "Unstage", "StageGe
 _TYPES = ("component_types", "output_types", "dtypes")
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Cuts the input pipeline off where its batches come out.
 
     Given:   queue = FIFOQueueV2(component_types=[float, int64], shapes=[[8,8,1],[]])
@@ -31,7 +31,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     Result:  image = Placeholder(dtype=float, shape=[?,8,8,1])
              y = Relu(image, T=float)
     """
-    lines: list[str] = []
+    lines: dict[str, str] = {}
     sources = [node for node in graph if node.op.startswith(_SOURCES)]
     if not sources:
         return graph, lines
@@ -42,7 +42,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         if node.op == "PlaceholderWithDefault" and node.data_inputs and node_name(node.data_inputs[0]) in fed:
             dtype, shape = node.dtype("dtype"), node.shape() or Shape(None)
             defaults[node.name] = Node(node.name, "Placeholder", (), {"dtype": dtype, "shape": shape})
-            lines.append(
+            lines[node.name] = (
                 f"'{node.name}' had the input pipeline as its default; it is a placeholder {dtype.name}{shape}"
             )
     graph = graph.map_nodes(lambda node: defaults.get(node.name, node))
@@ -54,7 +54,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
             return graph, lines
         last = next((node for node in left if not any(_needs(graph, other, node.name) for other in left)), left[0])
         graph, cut = _cut(graph, last)
-        lines += cut
+        lines |= cut
 
 
 def _needs(graph: Graph, node: Node, name: str) -> bool:
@@ -62,12 +62,12 @@ def _needs(graph: Graph, node: Node, name: str) -> bool:
     return bool(node.inputs) and name in reachable(graph, node.inputs)
 
 
-def _cut(graph: Graph, node: Node) -> tuple[Graph, list[str]]:
+def _cut(graph: Graph, node: Node) -> tuple[Graph, dict[str, str]]:
     users = {parse_ref(ref).port for other in graph for ref in other.data_inputs if node_name(ref) == node.name}
     users |= {parse_ref(name).port for name in graph.outputs if node_name(name) == node.name}
     renames: dict[str, str] = {}
     placeholders: list[Node] = []
-    lines = []
+    lines = {}
     described = list(_components(graph, node))
     for port in sorted(users):
         if port >= len(described):
@@ -79,7 +79,7 @@ def _cut(graph: Graph, node: Node) -> tuple[Graph, list[str]]:
         placeholders.append(Node(name, "Placeholder", (), {"dtype": dtype, "shape": shape}))
         if port:
             renames[f"{node.name}:{port}"] = name
-        lines.append(f"'{name}' is a placeholder {dtype.name}{shape} in place of what {node.op} '{node.name}' gave")
+        lines[name] = f"'{name}' is a placeholder {dtype.name}{shape} in place of what {node.op} '{node.name}' gave"
     nodes: list[Node] = []
     for other in graph:
         if other.name == node.name:

@@ -8,7 +8,7 @@ from pocketgraph.graph.op_traits import REFERENCES
 PLAIN = {op: op.removeprefix("Ref") for op in REFERENCES - {"RefSelect"}}
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Frozen variables are values, and TensorFlow refuses to load a graph that wants references to them ("passed float
     from w:0 incompatible with expected float_ref").
 
@@ -21,7 +21,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
              s = Switch(w, p, T=float)
              y = Neg(s:1, T=float)
     """
-    lines: list[str] = []
+    lines: dict[str, str] = {}
 
     def change(node: Node) -> Node:
         attrs = node.attrs
@@ -29,9 +29,9 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         if node.op not in PLAIN and not refs:
             return node
         if node.op in PLAIN:
-            lines.append(f"'{node.name}': {node.op} is {PLAIN[node.op]}")
+            lines[node.name] = f"'{node.name}': {node.op} is {PLAIN[node.op]}"
         else:
-            lines.append(f"'{node.name}': the types in {', '.join(refs)} are no references any more")
+            lines[node.name] = f"'{node.name}': the types in {', '.join(refs)} are no references any more"
         return node.replace(
             op=PLAIN.get(node.op, node.op),
             attrs={key: _base(value) if key in refs else value for key, value in attrs.items()},

@@ -8,7 +8,7 @@ from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
 
 
-def repaired(graph: Graph) -> tuple[Graph, list[str]]:
+def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """What used the result of an assignment takes the variable as it was trained; nothing waits for it any more.
 
     Given:   x = Placeholder(dtype=float)
@@ -24,7 +24,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """
     updates = {node.name: node for node in graph if is_update(node) and updated_variable(graph, node) is not None}
     if not updates:
-        return graph, []
+        return graph, {}
     outputs = {node_name(name) for name in graph.outputs}
     renames: dict[str, str] = {}
     nodes: list[Node] = []
@@ -42,7 +42,9 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
             renames[node.name] = node.data_inputs[0]
             continue
         nodes.append(node.without_waits(updates))
-    lines = [f"'{name}' ({node.op} to '{updated_variable(graph, node)}') is dropped" for name, node in updates.items()]
+    lines = {
+        name: f"'{name}' ({node.op} to '{updated_variable(graph, node)}') is dropped" for name, node in updates.items()
+    }
     return rename_inputs(graph.replace(nodes), renames), lines
 
 

@@ -298,7 +298,7 @@ def keep_most_sensitive(state: QuantizationState) -> bool:
     state.notes.append(
         f"kept {counted(len(stretch), 'operation')} in float ({share:.1%} of all multiplications), from "
         f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
-        f"together would leave {decibels(total):.1f} dB; expect up to {step_limits.FLOAT_SLOWDOWN * share:.0%} more "
-        f"time, {option('float_share')}=0 keeps everything in eight bits"
+        f"would leave {decibels(total):.1f} dB, as the sum of each one's alone; expect up to "
+        f"{step_limits.FLOAT_SLOWDOWN * share:.0%} more time, {option('float_share')}=0 keeps everything in eight bits"
     )
     return True

@@ -26,3 +26,26 @@ typedef struct {
     static void name(T value, pg_size n, T *out) {                 \
         for (pg_size i = 0; i < n; i++) out[i] = value;            \
     }
+
+typedef struct {
+    int32_t outer, first, middle, second, inner; /* inner: bytes */
+    int32_t turned;                              /* whether the steps are the first axis, and rows the second */
+} pg_sequences;
+
+/* The first of its steps turned round, in each row; so many that ``lengths`` says. */
+#define PG_REVERSE_SEQUENCE(name, I)                                                                        \
+    static void name(const pg_sequences *p, const void *from, const I *lengths, void *to) {                 \
+        const unsigned char *in = from;                                                                     \
+        unsigned char *out = to;                                                                            \
+        for (pg_size o = 0; o < p->outer; o++)                                                              \
+            for (pg_size i = 0; i < p->first; i++)                                                          \
+                for (pg_size m = 0; m < p->middle; m++)                                                     \
+                    for (pg_size j = 0; j < p->second; j++, out += p->inner) {                              \
+                        const pg_size row = p->turned ? j : i, step = p->turned ? i : j;                    \
+                        const pg_size length = (pg_size)lengths[row];                                       \
+                        const pg_size at = step < length ? length - 1 - step : step;                        \
+                        const pg_size a = p->turned ? at : i, b = p->turned ? j : at;                       \
+                        const pg_size place = ((o * p->first + a) * p->middle + m) * p->second + b;         \
+                        memcpy(out, in + place * p->inner, (size_t)p->inner);                               \
+                    }                                                                                       \
+    }

@@ -18,6 +18,7 @@ from pocketgraph.exporting.c.unit import (
     c_type,
     number,
     operand,
+    pair_and_result,
 )
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
@@ -122,6 +123,23 @@ def reverse(unit: Unit, operation: Operation) -> None:
         start += (source.shape[axis] - 1) * steps[axis]
         steps[axis] = -steps[axis]
     moved(unit, source, result, result.shape, steps, strides(result.shape), start)
+
+
+@moves("REVERSE_SEQUENCE")
+def reverse_sequence(unit: Unit, operation: Operation) -> None:
+    source, lengths, result = pair_and_result(operation)
+    steps, rows = (operation.options.get(name, 0) or 0 for name in ("sequence_axis", "batch_axis"))
+    first, second = sorted((steps % len(source.shape), rows % len(source.shape)))
+    shape = source.shape
+    fields = [
+        math.prod(shape[:first]), shape[first], math.prod(shape[first + 1 : second]), shape[second],
+        math.prod(shape[second + 1 :]) * source.dtype.size, int(steps % len(shape) == first),
+    ]  # fmt: skip
+    name = f"pg_reverse_sequence_{lengths.dtype.name}"
+    unit.call(
+        "copy.h", name, unit.table("pg_sequences", fields), source, lengths, result,
+        definition=f"PG_REVERSE_SEQUENCE({name}, {c_type(lengths.dtype)})",
+    )  # fmt: skip
 
 
 @moves("CONCATENATION", "PACK")

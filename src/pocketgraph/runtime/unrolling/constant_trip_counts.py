@@ -1,14 +1,16 @@
-"""How often a loop turns, where that is known: variables that count, and conditions that hold them below a limit."""
+"""How often a loop turns, whatever is fed: variables that count, and conditions that hold them below a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, SUMS
-from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, SUMS
+from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, needed
 
 PASSES = ("Identity", "Switch")
 """Ops that pass a variable on within its loop."""
@@ -84,4 +86,25 @@ def heads_of(items: Mapping[str, Item], members: Mapping[str, Item]) -> dict[str
         if loops.is_loop_head(item, items):
             first, again = loops.first_and_next(item, items)
             found[name] = first, items[again.node].data[0]
+    return found
+
+
+def constant_trip_counts(graph: Graph) -> dict[str, int]:
+    """How often each loop of a graph turns that turns as often in every run, by its LoopCond."""
+    conditions = [node.name for node in graph if node.op == "LoopCond"]
+    fed = [Endpoint(node.name, 0) for node in graph if node.op in PLACEHOLDERS]
+    found: dict[str, int] = {}
+    if not conditions:
+        return found
+    try:
+        items = needed(graph, fed, (), conditions)
+        frames = loops.frames_of(items, fed)
+        inferred = infer(graph)
+        for condition in conditions:
+            members = {name: item for name, item in items.items() if frames[name] == frames[condition]}
+            rounds = trip_count(items, inferred, members, heads_of(items, members))
+            if rounds is not None:
+                found[condition] = rounds
+    except RunError:
+        return found  # a damaged loop
     return found

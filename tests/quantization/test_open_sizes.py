@@ -1,0 +1,24 @@
+"""What is said where the sizes of a model's inputs do not fit together."""
+
+from __future__ import annotations
+
+import pytest
+
+from pocketgraph.errors import UsageError
+from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.float_program import float_program
+
+
+def test_open_sizes_are_named_where_a_shape_is_not_known() -> None:
+    """A state of another batch than the steps, as of a recurrent network whose batch is its second size."""
+    graph = parse("""
+        steps = Placeholder(dtype=float, shape=[?,?,3])
+        state = Placeholder(dtype=float, shape=[1,?,4])
+        axis = Const(int32 2)
+        both = ConcatV2(steps, state, axis, T=float, Tidx=int32, N=2)
+        y = Relu(both, T=float)
+    """)
+    with pytest.raises(UsageError, match="only known when running") as error:
+        float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 1, 4)})
+    assert "say how large its inputs are: shapes=steps:N,N,3 shapes=state:1,N,4, with numbers for N" in str(error.value)
+    assert float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 20, 4)}).outputs
