@@ -1,4 +1,5 @@
-/* GATHER, GATHER_ND, SCATTER_ND and ONE_HOT: elements found by index. An index outside counts as the nearest one. */
+/* GATHER, GATHER_ND, SCATTER_ND, ONE_HOT and REVERSE_SEQUENCE: elements found by index. An index outside counts as the
+   nearest one. */
 #include "arithmetic.h"
 
 typedef struct {
@@ -53,6 +54,30 @@ typedef struct {
                 out[at * inner + k] = (T)(sum_of);                                                           \
             }                                                                                                \
         }                                                                                                    \
+    }
+
+typedef struct {
+    int32_t outer, first, between, second, inner; /* inner: bytes */
+    int32_t is_first;                             /* whether steps are the first of the two axes, samples the second */
+} pg_reversed;
+
+/* Of each sample its first steps, as many as its length says, from the last one to the first. */
+#define PG_REVERSE_SEQUENCE(name, I)                                                                         \
+    static void name(const pg_reversed *p, const void *from, const I *lengths, void *to) {                   \
+        const unsigned char *in = from;                                                                      \
+        unsigned char *out = to;                                                                             \
+        const pg_size steps = p->is_first ? p->first : p->second;                                            \
+        const pg_size all = (pg_size)p->first * p->between * p->second * p->inner;                           \
+        for (pg_size o = 0; o < p->outer; o++, in += all)                                                    \
+            for (pg_size i = 0; i < p->first; i++)                                                           \
+                for (pg_size m = 0; m < p->between; m++)                                                     \
+                    for (pg_size j = 0; j < p->second; j++, out += p->inner) {                               \
+                        const I length = lengths[p->is_first ? j : i];                                       \
+                        const pg_size n = length < 0 ? 0 : length < steps ? (pg_size)length : steps;         \
+                        const pg_size step = p->is_first ? i : j, at = step < n ? n - 1 - step : step;       \
+                        const pg_size a = p->is_first ? at : i, b = p->is_first ? j : at;                    \
+                        memcpy(out, in + ((a * p->between + m) * p->second + b) * p->inner, (size_t)p->inner); \
+                    }                                                                                        \
     }
 
 /* [outer, inner] places give [outer, depth, inner]. */

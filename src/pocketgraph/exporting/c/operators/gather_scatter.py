@@ -49,6 +49,23 @@ def gather_nd(unit: Unit, operation: Operation) -> None:
     )  # fmt: skip
 
 
+@moves("REVERSE_SEQUENCE")
+def reverse_sequence(unit: Unit, operation: Operation) -> None:
+    source, lengths, result = pair_and_result(operation)
+    rank = len(source.shape)
+    steps, samples = (operation.options.get(key, 0) % rank for key in ("sequence_axis", "batch_axis"))
+    first, second = sorted((steps, samples))
+    fields = [
+        math.prod(source.shape[:first]), source.shape[first], math.prod(source.shape[first + 1 : second]),
+        source.shape[second], math.prod(source.shape[second + 1 :]) * source.dtype.size, int(steps == first),
+    ]  # fmt: skip
+    name = f"pg_reverse_sequence_{lengths.dtype.name}"
+    unit.call(
+        "lookup.h", name, unit.table("pg_reversed", fields), source, lengths, result,
+        definition=f"PG_REVERSE_SEQUENCE({name}, {c_type(lengths.dtype)})",
+    )  # fmt: skip
+
+
 @emits("SCATTER_ND")
 def scatter_nd(unit: Unit, operation: Operation) -> None:
     places, updates, result = pair_and_result(operation)
