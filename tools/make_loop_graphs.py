@@ -43,6 +43,19 @@ def long_two_ways():
     return [tf.concat(outputs, 2)], [{"x:0": floats(1, 140, 3)}]
 
 
+def words_of_letters():
+    """A loop over letters gives words, and how many words there are follows from the input's shape alone."""
+    x = tf.placeholder(tf.float32, [None, None, None, 2], name="x")
+    shape = tf.shape(x)
+    letters = tf.reshape(x, [shape[0] * shape[1], shape[2], 2])
+    with tf.variable_scope("letters"):
+        read, _ = tf.nn.dynamic_rnn(CELL.BasicRNNCell(3), letters, dtype=tf.float32)
+    words = tf.reshape(tf.reduce_mean(read, 1), [shape[0], shape[1], 3])
+    with tf.variable_scope("words"):
+        outputs, _ = tf.nn.dynamic_rnn(CELL.BasicRNNCell(4), words, dtype=tf.float32)
+    return [outputs], [{"x:0": floats(*size, 2)} for size in ((1, 3, 5), (2, 4, 3))]
+
+
 def long_raw():
     """raw_rnn: its TensorArray grows, its last round takes another branch, and states are chosen by who is done."""
     x = tf.placeholder(tf.float32, [130, 2, 3], name="x")
@@ -218,7 +231,7 @@ def beam_search_decoder():
 GRAPHS = (
     long_lstm, long_of_any_length, long_two_ways, long_raw, counting_oddly, reading_what_was_written, growing,
     branches_in_turn, first_rounds_differ, until_near, greedy_decoder, distance, case_in_turn,
-    attention_decoder, beam_search_decoder,
+    attention_decoder, beam_search_decoder, words_of_letters,
 )  # fmt: skip
 
 

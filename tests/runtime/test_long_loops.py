@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graph_files import graph_file, graph_names
+from pocketgraph import export
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -52,6 +53,12 @@ def test_long_loops_run_in_chunks(name: str, chunked: list[int], tmp_path: pathl
     assert_repeats(HERE / "loops", name, cache_dir=tmp_path)
     assert chunked
     assert all(length > 3 for length in chunked)
+
+
+def test_a_loop_is_written_out_whose_length_a_loop_before_it_hands_on(tmp_path: pathlib.Path) -> None:
+    graph = graph_file(HERE / "loops", "words_of_letters")
+    made = export(graph, tmp_path / "net.tflite", outputs=["words/rnn/transpose_1"], shapes={"x": (1, 3, 5, 2)})
+    assert made.checks[0].passed
 
 
 @pytest.mark.parametrize("most", [1, 40, 90])

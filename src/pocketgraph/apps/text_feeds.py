@@ -108,7 +108,7 @@ def _ends(file: Model) -> list[ModelInput]:
             graph, dict.fromkeys(needed_placeholders(graph, default_fetches(graph)))
         ).items():
             node = graph[endpoint.node]
-            shape = node.shape()
+            shape = graph.declared_shape(node.name)
             dims = () if shape is None or shape.dims is None else shape.dims
             sizes = tuple(OPEN if size is None else size for size in dims)
             found.append(ModelInput(label, sizes, node.dtype("dtype").numpy))

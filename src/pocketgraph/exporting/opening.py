@@ -340,7 +340,7 @@ def _input(
     dtype = (declared.dtype(ref) or FLOAT).base
     if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
         spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
-        stated = node.shape()
+        stated = graph.declared_shape(node.name)
         dims, dtype = spec.shape.dims, spec.dtype or dtype
         if given is None and dims is None and stated is not None:
             dims = stated.dims

@@ -12,6 +12,7 @@ from pocketgraph.errors import GraphError, UsageError, did_you_mean
 from pocketgraph.graph.node import Node, find_source, node_name, parse_ref
 from pocketgraph.graph.op_traits import MERGE, PLACEHOLDERS
 from pocketgraph.graph.record import Record
+from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS, Shape
 from pocketgraph.graph.tensor import Tensor
 
 MERGES = MERGE | {"_XlaMerge"}
@@ -224,6 +225,18 @@ class Graph:
         """
         source = find_source(self.nodes, ref, through)
         return None if source is None else self.nodes[node_name(source)]
+
+    def declared_shape(self, name: str) -> Shape | None:
+        """The shape that a placeholder declares; None where it has none.
+
+        [] says up to version 21 of a GraphDef that none is known: then what was inferred in training, if it has a rank.
+        """
+        node = self.nodes[name]
+        shape, inferred = node.shape(), node.attrs.get("_output_shapes")
+        if shape is None or shape.rank != 0 or self.versions.producer > LAST_PRODUCER_WITHOUT_SCALARS or not inferred:
+            return shape
+        first = inferred[0] if isinstance(inferred, tuple) else None
+        return first if isinstance(first, Shape) and first.rank else shape
 
     @property
     def public_signatures(self) -> dict[str, Signature]:

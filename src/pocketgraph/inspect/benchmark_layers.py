@@ -122,8 +122,8 @@ def layers_from_graph(
 
 
 def _written(graph: Graph, spec: FeedSpec) -> tuple[int | None, ...] | None:
-    node = graph.nodes.get(spec.endpoint.node)
-    shape = node.shape() if node is not None else None
+    name = spec.endpoint.node
+    shape = graph.declared_shape(name) if name in graph else None
     return None if shape is None else shape.dims
 
 

@@ -112,7 +112,7 @@ def _declared(graph: Graph, name: str, shape: tuple[int, ...]) -> tuple[int | No
     node = graph[node_name(name)]
     if node.op not in PLACEHOLDERS:
         return shape
-    declared = node.shape()
+    declared = graph.declared_shape(node.name)
     return (None,) * len(shape) if declared is None or declared.dims is None else declared.dims
 
 

@@ -47,7 +47,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
             hint = (did_you_mean(name, inputs) if name else "") or f"it has {', '.join(inputs)}"
             what = f"no input '{name}'" if name else f"{len(inputs)} inputs, and a name tells which"
             raise UsageError(f"{option('input_shape', 'shapes')}: the model has {what}", hint=hint)
-        declared = graph[node].shape()
+        declared = graph.declared_shape(node)
         if declared is not None and declared.dims is not None:
             fits = len(declared.dims) == len(sizes) and all(
                 own in (None, size) for own, size in zip(declared.dims, sizes, strict=True)

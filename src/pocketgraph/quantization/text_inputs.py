@@ -36,7 +36,7 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
         dtype: what is fed; of objects where it takes strings.
     """
     name = canonical(label)
-    declared = graph.producer(name).shape()
+    declared = graph.declared_shape(node_name(name))
     dims = None if declared is None else declared.dims
     if dtype.kind != "O":
         has_open_size = dims is not None and len(dims) == 4 and None in dims[1:3]

@@ -15,7 +15,8 @@ import pocketgraph
 from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import programs
-from pocketgraph.exporting.c import building, c_exporter
+from pocketgraph.exporting.c import building, c_exporter, library
+from pocketgraph.exporting.c.operators.emitter_table import entry_of
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.formats.files import write_files
 from pocketgraph.graph.text_format import parse
@@ -259,6 +260,7 @@ def test_what_is_lacking_is_named_before_the_model_is_quantized(
         turned = ReverseSequence(product, lengths, T=float, Tlen=int32, seq_dim=1, batch_dim=0)
     """)
     monkeypatch.setattr(programs, "quantize_program", lambda *given: pytest.fail("it was quantized"))
+    monkeypatch.setattr(library, "entry_of", lambda each: None if each.code == "REVERSE_SEQUENCE" else entry_of(each))
     samples = {"x": np.ones((4, 3), np.float32)}
     with pytest.raises(
         LackingError, match=r"1 node: ReverseSequence \('turned'\): REVERSE_SEQUENCE has no kernel in C"

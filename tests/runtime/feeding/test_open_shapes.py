@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
-from pocketgraph import Session
+from pocketgraph import Session, export, quantize
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
+from pocketgraph.graph.graph import Versions
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import layers_from_graph
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds, synthetic_shapes
@@ -229,3 +233,29 @@ def test_a_picture_is_large_enough_that_the_mean_at_the_end_is_of_something() ->
     with Session(model) as session:
         (answer,) = session.run(["y"], synthetic_feeds(model, ["y"]))
     assert np.isfinite(answer).all()
+
+
+OLD = """
+    x = Placeholder(dtype=int32, shape=[], _output_shapes=[[?,?,?]])
+    size = Shape(x, T=int32, out_type=int32)
+    last = Const(int32 [2])
+    behind = Const(int32 [3])
+    one = Const(int32 [1])
+    y = StridedSlice(size, last, behind, one, T=int32, Index=int32, shrink_axis_mask=1)
+"""
+
+
+@pytest.mark.parametrize(("producer", "shape"), [(21, (1, 1, 1)), (22, ())])
+def test_what_training_inferred_tells_how_many_dimensions_an_old_placeholder_has(
+    producer: int, shape: tuple[int, ...]
+) -> None:
+    """Up to version 21, [] says that nothing is known of a shape."""
+    old = Graph([*parse(OLD)], versions=Versions(producer))
+    assert synthetic_shapes(old, ["y"]) == {"x": shape}
+
+
+def test_sizes_of_an_old_placeholder_are_taken_as_they_are_given(tmp_path: pathlib.Path) -> None:
+    old = Graph([*parse(OLD)], versions=Versions(21))
+    assert export(old, tmp_path / "net.onnx", shapes={"x": (1, 3, 9)}).checks[0].passed
+    with pytest.raises(UsageError, match="'x'"):
+        quantize(old, mode="dynamic", shapes={"x": (3, 9)})

@@ -269,7 +269,7 @@ def _fixed_shapes(
         other = node_name(same.input(name))
         if other not in second.graph or name not in first.graph:
             continue
-        own, fixed = (graph[node].shape() for graph, node in ((first.graph, name), (second.graph, other)))
+        own, fixed = (graph.declared_shape(node) for graph, node in ((first.graph, name), (second.graph, other)))
         dims = None if fixed is None or fixed.dims is None or None in fixed.dims else fixed.dims
         if own is None or own.dims is None or dims is None or len(dims) != len(own.dims) or None not in own.dims[1:]:
             continue

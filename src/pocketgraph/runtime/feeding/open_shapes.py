@@ -87,7 +87,7 @@ def is_told_by_weights(graph: Graph, tensor: str, sizes: Sequence[int], fetches:
         fetches: what is computed.
     """
     name = node_name(tensor)
-    shape, types = graph[name].shape(), {name: graph[name].dtype("dtype", FLOAT)}
+    shape, types = graph.declared_shape(name), {name: graph[name].dtype("dtype", FLOAT)}
     dims = (None,) * len(sizes) if shape is None or not shape.dims else shape.dims
     places = [at for at, size in enumerate(dims) if size is None and at > 0]
     larger = [tuple(2 * size if at == place else size for at, size in enumerate(sizes)) for place in places]

@@ -99,7 +99,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     switches = training_switches(graph)
     specs = [spec for spec in _specs(graph, fetches) if spec.label not in fed]
     for spec in specs:
-        declared = graph[spec.endpoint.node].shape()
+        declared = graph.declared_shape(spec.endpoint.node)
         dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
         is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[spec.endpoint.node]) is not None
         is_switch = dims is None and spec.label in switches

@@ -12,8 +12,10 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
-UNORDERED = ops_with("variable", "reference_variable", "table", "random", "control_flow")
-"""Ops that need not wait for others, and others not for them."""
+UNORDERED = ops_with(
+    "variable", "reference_variable", "table", "random", "control_flow", "array_read", "array_write"
+) | {"TensorArrayV3"}  # fmt: skip
+"""Ops that need not wait for others, and others not for them: arrays hand their order on as a value, the flow."""
 READS = ops_with("reads_handle", "reference", "passes")
 
 
