@@ -1,4 +1,4 @@
-"""How far a graph's results move when each weight changes by its last bit, which rounding does in any engine."""
+"""How far a graph's results move by rounding, which engines do in orders of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pocketgraph.graph.dtype import FLOAT
 
 
 def with_last_bits_changed(graph: Graph, seed: int = 0) -> Graph:
-    """The graph with each float32 weight a step of its last bit larger or smaller, by chance; single numbers stay.
+    """The graph with each float32 weight larger or smaller by its last bit, by chance; single numbers stay.
+
+    In a matrix or a filter it is the last bit times the root of the number of terms that a sum has there: so far do
+    sums of as many terms in another order lie apart.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse("w = Const(float [1.0, 2.0])")
@@ -23,7 +26,9 @@ def with_last_bits_changed(graph: Graph, seed: int = 0) -> Graph:
         if node.op != "Const" or node.attr("dtype") is not FLOAT or node.tensor.size < 2:
             return node
         values = node.tensor.numpy()
-        towards = np.where(rng.random(values.shape) < 0.5, np.float32(-np.inf), np.float32(np.inf))
-        return node.with_attrs(value=Tensor.from_numpy(np.where(values == 0, values, np.nextafter(values, towards))))
+        terms = values.size // values.shape[-1] if values.ndim > 1 else 1
+        steps = np.where(rng.random(values.shape) < 0.5, -1, 1).astype(np.float32) * np.float32(np.sqrt(terms))
+        moved = np.where(values == 0, values, values + steps * np.spacing(np.abs(values)))
+        return node.with_attrs(value=Tensor.from_numpy(moved))
 
     return graph.map_nodes(changed)
