@@ -12,7 +12,7 @@ from typing import Any
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.model_file_graph import numbers
+from pocketgraph.graph.model_file_graph import is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.document import fragment
@@ -178,6 +178,12 @@ def verify(
         closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
         closing(ComparedModel(b, threads, engine)) as second,
     ):
+        if engines and first.is_file:
+            runtime = "LiteRT" if is_litert_file(first.graph) else "ONNX Runtime"
+            raise UsageError(
+                f"{option('engines')} compares the engines that run a graph, and a finished file has one, {runtime}",
+                hint="verify it against the graph that it was made from, that one first",
+            )
         same = Counterparts(first, second)
         wanted = list(outputs) if outputs is not None else same.common_outputs()
         _check_outputs(first, second, wanted, same)
