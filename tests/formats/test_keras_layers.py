@@ -51,7 +51,7 @@ def test_results_are_those_of_its_maker(name: str, engine: str | None, tmp_path:
 
 
 def test_both_makers_are_there() -> None:
-    assert len(MODELS) == 20
+    assert len(MODELS) == 22
     assert {name.partition(".")[0] for name in MODELS} == {"of_keras", "of_tensorflow_js"}
 
 
@@ -84,7 +84,6 @@ def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     [
         ("Lambda", {}, r"the layer 'rows' \(Lambda\) is of a kind that is not read; give the SavedModel"),
         ("Conv2D", {"data_format": "channels_first"}, "has data_format=channels_first, which is not read"),
-        ("Conv2D", {"groups": 2}, "has groups=2, which is not read"),
         ("Conv2D", {"activation": "golden"}, "has the activation 'golden', which is not read"),
         ("Conv2D", {"name": "lost"}, "has no weight 'kernel' in the manifest"),
         ("Conv2D", {"strides": "x"}, "the description of its layers is damaged: ValueError"),
@@ -117,6 +116,16 @@ def test_damage_is_told(tmp_path: pathlib.Path) -> None:
         inner[keys[-1]] = to
         with pytest.raises(FormatError, match=told):
             pocketgraph.load(written(tmp_path, name, **described))
+
+
+def test_an_operation_is_no_layer_of_the_same_name(tmp_path: pathlib.Path) -> None:
+    """The operation adds a number to one tensor, which the layer would leave out."""
+    described = json.loads(json.dumps(MODELS["of_keras.nested_3"]["model"]))
+    layers = described["modelTopology"]["model_config"]["config"]["layers"]
+    (layer,) = (layer for layer in layers if layer["class_name"] == "Add")
+    layer["module"] = "keras.src.ops.numpy"
+    with pytest.raises(FormatError, match=r"'add' \(keras.ops.Add\) is of a kind that is not read"):
+        pocketgraph.load(written(tmp_path, "of_keras.nested_3", **described))
 
 
 def test_masked_steps_before_a_sum_are_refused(tmp_path: pathlib.Path) -> None:

@@ -38,7 +38,11 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
         return writer.add("Mul", value, writer.add("Sigmoid", value))
     if function == "mish":
         return writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value)))
+    if function in ("hard_silu", "hard_swish"):
+        return writer.add("Mul", value, sixth(writer, value))
     if function in ("hard_sigmoid", "hardSigmoid"):
+        if writer.model.is_keras_3:
+            return sixth(writer, value)
         sloped = scaled(writer, value, 0.2, 0.5)
         limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
         return writer.add("Minimum", writer.add("Maximum", sloped, limits[0]), limits[1])
@@ -51,6 +55,12 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
         bent = writer.add("Tanh", scaled(writer, inner_sum, math.sqrt(2 / math.pi)))
         return writer.add("Mul", value, scaled(writer, bent, 0.5, 0.5))
     raise writer.refuse(f"has the activation '{function}', which is not read")
+
+
+def sixth(writer: LayerWriter, value: Value) -> Value:
+    """The hard sigmoid of Keras 3: a slope of a sixth."""
+    raised = writer.add("AddV2", value, writer.const(3, "three", FLOAT))
+    return scaled(writer, writer.add("Relu6", raised), 1 / 6)
 
 
 def scaled(writer: LayerWriter, value: Value, factor: Any, offset: Any = None) -> Value:

@@ -37,12 +37,14 @@ class ModelNodes:
         nodes: by name.
         weights: the stored values by name.
         where: the file, for messages.
+        is_keras_3: whether Keras 3 wrote the description, which TensorFlow.js does not read: what both compute
+            differently is then computed as Keras 3 does.
     """
 
-    def __init__(self, weights: Mapping[str, Array], where: str) -> None:
+    def __init__(self, weights: Mapping[str, Array], where: str, *, is_keras_3: bool = False) -> None:
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
-        self.weights, self.where = weights, where
+        self.weights, self.where, self.is_keras_3 = weights, where, is_keras_3
         self._constants: dict[str, Value] = {}
         self._endings: dict[tuple[str, str], list[str]] = {}
         for name in weights:

@@ -50,6 +50,19 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return scaled(writer, value, factor, offset)
 
 
+def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """The moments of the data, which are weights, or written down, for each position of some axes."""
+    value, axis, told = inputs[0], writer.config.get("axis", -1), writer.config.get("mean")
+    axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
+    shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
+    moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
+    mean, variance = (np.broadcast_to(one.reshape(shape) if one.size > 1 else one, shape) for one in moments)
+    deviation = np.maximum(np.sqrt(variance), 1e-7)
+    if writer.config.get("invert", False):
+        return scaled(writer, value, deviation, mean)
+    return scaled(writer, value, 1 / deviation, -mean / deviation)
+
+
 def layer_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     """The moments of the example, over one or more axes."""
     (value,) = inputs
@@ -213,7 +226,8 @@ def concatenate(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
 
 
 RULES: dict[str, Rule] = {
-    "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm, "Activation": activation,
+    "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
+    "Normalization": normalization, "Activation": activation,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
     "Embedding": embedding, "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,

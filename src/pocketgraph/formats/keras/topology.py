@@ -37,7 +37,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str) -> Graph:
     Raises:
         FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
     """
-    nodes = ModelNodes(weights, where)
+    nodes = ModelNodes(weights, where, is_keras_3=str(described.get("keras_version", "")).startswith("3."))
     try:
         model = described.get("model_config", described)
         ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
@@ -175,6 +175,8 @@ class _Layer:
 
     def __init__(self, described: Config) -> None:
         self.kind: str = described["class_name"]
+        if ".ops" in str(described.get("module")):
+            self.kind = f"keras.ops.{self.kind}"  # an operation of Keras 3, of which some are called as layers are
         config = described["config"]
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
         self.name = str(described.get("name") or self.config["name"])

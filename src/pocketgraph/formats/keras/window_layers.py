@@ -42,7 +42,7 @@ def with_bias(writer: LayerWriter, value: Value) -> Value:
 
 def convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     """Conv1D, Conv2D, Conv3D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D."""
-    writer.expect(data_format="channels_last", groups=1)
+    writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)
     strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
@@ -181,7 +181,7 @@ def cropping(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
 
 
 def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
-    """UpSampling1D and UpSampling2D; bilinear ones take corners as TensorFlow.js does, not pixels' centres."""
+    """UpSampling1D and UpSampling2D; bilinear ones take corners, as TensorFlow.js, and pixels' centres in Keras 3."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)
@@ -194,7 +194,7 @@ def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     wanted = [affine(writer, value, axis, factor, 0) for axis, factor in enumerate(factors, 1)]
     dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
     op = "ResizeNearestNeighbor" if method == "nearest" else "ResizeBilinear"
-    made = writer.add(op, value, writer.sizes(wanted), dims=dims)
+    made = writer.add(op, value, writer.sizes(wanted), dims=dims, half_pixel_centers=writer.model.is_keras_3)
     return without_height(writer, made) if space == 1 else made
 
 
