@@ -57,7 +57,7 @@ def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
     moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
     mean, variance = (np.broadcast_to(one.reshape(shape) if one.size > 1 else one, shape) for one in moments)
-    deviation = np.maximum(np.sqrt(variance), 1e-7)
+    deviation = np.sqrt(np.maximum(variance, 1e-14))
     if writer.config.get("invert", False):
         return scaled(writer, value, deviation, mean)
     return scaled(writer, value, 1 / deviation, -mean / deviation)

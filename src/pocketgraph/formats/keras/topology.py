@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError, PocketgraphError
+from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
 from pocketgraph.formats.keras.wrappers import IGNORE_MASKS, PASS_MASKS, RULES
 from pocketgraph.graph import DType, Graph, Node, Shape
@@ -43,7 +43,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str) -> Graph:
         ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, GraphError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FormatError(
             f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None
