@@ -16,6 +16,7 @@ from pocketgraph.cli.main import group
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
+from support import ROOT
 
 
 @pytest.fixture
@@ -325,6 +326,12 @@ def test_engines_compares_a_model_with_itself(models: tuple[str, str], monkeypat
         answer = CliRunner().invoke(group, ["verify", *wrong])
         assert isinstance(answer.exception, UsageError) or answer.exit_code == 2
         assert said in str(answer.exception.__cause__ or answer.exception) + answer.output
+
+
+def test_engines_is_nothing_for_a_finished_file() -> None:
+    result = call(str(ROOT / "tests" / "fixtures" / "tflite" / "sparse_few.tflite"), "--engines")
+    assert result.exit_code != 0
+    assert "a finished file has one, LiteRT" in str(result.exception) + result.output
 
 
 def test_a_share_of_dropout_that_is_set_for_good_needs_no_word(tmp_path: pathlib.Path) -> None:

@@ -22,7 +22,7 @@ from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
-from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -194,6 +194,36 @@ CODES = parse("""
     r = QuantizedRelu(q, q:1, q:2, Tinput=quint8, out_type=quint8)
     y = Dequantize(r, r:1, r:2, T=quint8, mode="MIN_FIRST")
 """)
+
+
+def test_what_magnifies_the_rounding_of_long_sums_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """Of 4096 terms near 1 whose sum is near 4 another order moves the sum by some 1e-4, more than last bits alone."""
+
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": feeds["x"].astype(np.float64) @ weights + off})
+
+    rng = np.random.default_rng(0)
+    half = rng.random(2048) + 0.5
+    weights = np.float32(np.concatenate([half, -half]))[:, None]
+    weights[0] += 4
+    graph = parse("x = Placeholder(dtype=float, shape=[1, 4096])\nw = Const(float 0.0)\ny = MatMul(x, w, T=float)")
+    graph = graph.map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
+    how: dict[str, Any] = {"graph": graph, "samples": {"x": np.ones((1, 4096), np.float32)}}
+    off = 4 * 2e-4
+    (check,) = exported(monkeypatch, tmp_path / "net.spy", write, **how).checks
+    assert 2e-4 < check.limits["y"] <= 1e-3
+    how["tolerance"] = 1e-5
+    with pytest.raises(
+        DifferenceError, match=r"magnifies rounding, .* by some 0\.\d+ of the largest value; .*=0\.0004"
+    ):
+        exported(monkeypatch, tmp_path / "net.spy", write, **how)
+    off = 4 * 0.005
+    with pytest.raises(DifferenceError, match=r"past the tolerance") as caught:
+        exported(monkeypatch, tmp_path / "net.spy", write, **how)
+    assert "magnifies" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("off", "passes"), [(0.05, True), (0.5, False)])

@@ -88,6 +88,10 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.HTML, b"\n<!DOCTYPE html><html><body>404</body></html>"),
     (Kind.TENSORFLOW_JS, b'{"modelTopology": {"node": []}}'),
     (Kind.TENSORFLOW_JS_LAYERS, b'{"format": "layers-model", "generatedBy": "keras v2.11.0"}'),
+    (
+        Kind.TENSORFLOW_JS_WEIGHTS,
+        b'[{"weights": [{"name": "w", "shape": [2], "dtype": "float32"}], "paths": ["w.bin"]}]',
+    ),
     (Kind.JSON, b'{"labels": ["daisy"]}'),
     (Kind.TEXT, b"daisy\nroses\n"),
     (Kind.EMPTY, b""),

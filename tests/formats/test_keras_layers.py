@@ -51,7 +51,7 @@ def test_results_are_those_of_its_maker(name: str, engine: str | None, tmp_path:
 
 
 def test_both_makers_are_there() -> None:
-    assert len(MODELS) == 20
+    assert len(MODELS) == 22
     assert {name.partition(".")[0] for name in MODELS} == {"of_keras", "of_tensorflow_js"}
 
 
@@ -108,6 +108,8 @@ def test_damage_is_told(tmp_path: pathlib.Path) -> None:
         (("config", "output_layers"), [["gone", 0, 0]], "is damaged: KeyError"),
         (("config", "layers", 3, "inbound_nodes"), [[["add", 0, 0, {}]]], "takes its own result|is damaged"),
         (("config",), None, "is damaged"),
+        (("config", "layers", 2, "config", "layers", 1, "config", "strides"), 0, "is damaged: ZeroDivisionError"),
+        (("config", "layers", 4, "inbound_nodes"), json.loads("[" * 900 + "]" * 900), "is damaged"),
     ):
         described = json.loads(json.dumps(MODELS[name]["model"]))
         inner = described["modelTopology"]["model_config"]

@@ -19,7 +19,7 @@ from pocketgraph.graph.op_traits import PLACEHOLDERS, SAME_VALUES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import Difference, compared, run_on_plainer
-from pocketgraph.runtime.comparison.rounding_sensitivity import limits_by_rounding, with_last_bits_changed
+from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding, with_last_bits_changed
 from pocketgraph.runtime.session import Session
 
 MOST_CHECKED = 8
@@ -47,6 +47,7 @@ class Checked:
         is_made: whether the inputs were made up.
         milliseconds: the median time of a run; None when it was not run, or when its time here says nothing.
         limits: the tolerances of outputs that have one of their own.
+        moves: how far rounding alone moves outputs that are past the usual tolerance.
     """
 
     entry: str
@@ -55,6 +56,7 @@ class Checked:
     is_made: bool
     milliseconds: float | None
     limits: Mapping[str, float] = field(default_factory=dict)
+    moves: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -118,8 +120,21 @@ def _passed(found: list[Checked], written: Written, limit: float, hint: str) -> 
     for item in found:
         for output in item.outputs:
             if not output.passed:
-                raise DifferenceError(_said(output, item, written, item.limits.get(output.name, limit)), hint=hint)
+                said = _said(output, item, written, item.limits.get(output.name, limit))
+                raise DifferenceError(said, hint=hint or _of_rounding(output, item))
     return found
+
+
+def _of_rounding(output: Difference, item: Checked) -> str:
+    """That the model magnifies rounding as much as the difference is, and what to do; "" where it does not."""
+    move = item.moves.get(output.name, 0.0)
+    if output.largest_relative > move:
+        return ""
+    return (
+        "the model magnifies rounding, so that engines differ: another order of its sums moves this output by some "
+        f"{move:.1g} of the largest value; where that does no harm, "
+        f"{option('tolerance')}={2 * output.largest_relative:.1g}"
+    )
 
 
 def _of_whole_numbers(model: ExportModel) -> str:
@@ -177,15 +192,18 @@ def _checked(
             if _is_sigmoid(model.graph, port.tensor)
             and (peak := max(float(np.abs(wanted).max(initial=0)) for wanted, _ in pairs[port.name]))
         }
-    if by_type and not written.is_coded:
-        limits |= limits_by_rounding(pairs, limits, lambda: _run_with_last_bits_changed(model, entry, sets))
+    moves: dict[str, float] = {}
+    if not written.is_coded:
+        moves = moves_by_rounding(pairs, limits, lambda: _run_with_last_bits_changed(model, entry, sets))
+    if by_type:
+        limits |= larger_limits(moves, limits)
     rounded = {port.name for port in entry.outputs if is_rounded_once(model.graph, port.tensor)}
     outputs = tuple(
         _judged(compared(name, pair, limits[name]), written, limit, pair if name in rounded else ())
         for name, pair in pairs.items()
     )
     milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
-    return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits)
+    return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits, moves)
 
 
 def _run_with_last_bits_changed(

@@ -57,6 +57,10 @@ class Kind(Enum):
         "a TensorFlow.js model of Keras layers",
         "pocketgraph summarize_graph --in_graph={}",
     )
+    TENSORFLOW_JS_WEIGHTS = (
+        "a list of weights for TensorFlow.js, without a graph",
+        "the graph is in the program that loads them: build it there as a tf.model, whose save() writes a model.json",
+    )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
     EMPTY = ("an empty file", "copy, download or write it again")
@@ -183,7 +187,8 @@ def of_text(head: bytes) -> Kind | None:
     if not start.startswith((b"{", b"[")):
         return Kind.TEXT
     if not any(word in head for word in OF_TENSORFLOW_JS):
-        return Kind.JSON
+        is_manifest = start.startswith(b"[") and all(word in head for word in (b'"weights"', b'"shape"', b'"dtype"'))
+        return Kind.TENSORFLOW_JS_WEIGHTS if is_manifest else Kind.JSON
     return Kind.TENSORFLOW_JS_LAYERS if any(word in head for word in OF_LAYERS) else Kind.TENSORFLOW_JS
 
 

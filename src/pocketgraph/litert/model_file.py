@@ -91,7 +91,9 @@ class ModelFile:
                     return {name: np.array(given[name]) for name in signature.outputs}
                 return self._run_plain(signature, arrays)
             except (RuntimeError, ValueError) as error:
-                raise RunError(f"LiteRT failed: {' '.join(str(error).split())}") from error
+                raise RunError(
+                    f"LiteRT failed: {' '.join(str(error).split())}", hint=_of_sizes(signature, feeds)
+                ) from error
 
     def numbers(self, key: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """As ``run``; codes are the numbers that they stand for."""
@@ -145,6 +147,13 @@ class ModelFile:
             interpreter.set_tensor(info.place, arrays[name])
         interpreter.invoke()
         return {name: np.asarray(interpreter.get_tensor(info.place)) for name, info in signature.outputs.items()}
+
+
+def _of_sizes(signature: FileSignature, feeds: Mapping[str, Array]) -> str:
+    """Which sizes were fed where the file leaves some open; "" where it does not."""
+    shown = {name: ["?" if size < 0 else size for size in info.shape] for name, info in signature.inputs.items()}
+    fed = [f"'{name}' {sizes} with {list(np.shape(feeds[name]))}" for name, sizes in shown.items() if "?" in sizes]
+    return f"the file leaves sizes open and may not take these: {', '.join(fed)}".replace("'?'", "?") if fed else ""
 
 
 def _by_name(details: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -162,7 +162,7 @@ def simple_rnn(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int
 
 def lstm(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value]:
     matrix = writer.weight("recurrent_kernel")
-    outer, gate = (writer.config.get(name) for name in ("activation", "recurrent_activation"))
+    outer, gate = writer.config.get("activation", "tanh"), writer.config.get("recurrent_activation", "hard_sigmoid")
 
     def step(loop: Loop, product: Value, states: list[Value]) -> list[Value]:
         result, cell = states
@@ -179,7 +179,7 @@ def lstm(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Valu
 def gru(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value]:
     """With ``reset_after`` the products of the state have a bias of their own, and are reset after they are made."""
     after = bool(writer.config.get("reset_after", False))
-    outer, gate = (writer.config.get(name) for name in ("activation", "recurrent_activation"))
+    outer, gate = writer.config.get("activation", "tanh"), writer.config.get("recurrent_activation", "hard_sigmoid")
     bias, inner = _bias(writer), None
     if after and bias is not None:
         bias, inner = bias

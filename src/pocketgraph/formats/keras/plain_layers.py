@@ -50,6 +50,19 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return scaled(writer, value, factor, offset)
 
 
+def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+    """The moments of the data, which are weights, or written down, for each position of some axes."""
+    value, axis, told = inputs[0], writer.config.get("axis", -1), writer.config.get("mean")
+    axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
+    shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
+    moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
+    mean, variance = (np.broadcast_to(one.reshape(shape) if one.size > 1 else one, shape) for one in moments)
+    deviation = np.sqrt(np.maximum(variance, 1e-14))
+    if writer.config.get("invert", False):
+        return scaled(writer, value, deviation, mean)
+    return scaled(writer, value, 1 / deviation, -mean / deviation)
+
+
 def layer_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     """The moments of the example, over one or more axes."""
     (value,) = inputs
@@ -86,29 +99,6 @@ def group_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     if writer.config.get("scale", True):
         value = writer.add("Mul", value, writer.weight("gamma"))
     return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
-
-
-def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
-    """The moments of the data that the layer was adapted to, or of its settings."""
-    (value,) = inputs
-    if writer.config.get("invert", False):
-        raise writer.refuse("has invert=True, which is not read")
-    told = [writer.config.get(name) for name in ("mean", "variance")]
-    mean, variance = (
-        writer.array(name) if one is None else np.asarray(one, np.float64)
-        for name, one in zip(("mean", "variance"), told, strict=True)
-    )
-    axis = writer.config.get("axis", -1)
-    kept = [one % len(value.dims) for one in (axis if isinstance(axis, list) else [axis])] if axis is not None else []
-    shape = [int(size or 1) if place in kept else 1 for place, size in enumerate(value.dims)]
-    deviation = np.maximum(np.sqrt(variance), 1e-7)
-    mean, deviation = (
-        np.broadcast_to(one, shape) if one.size == 1 else one.reshape(shape) for one in (mean, deviation)
-    )
-    return writer.add(
-        "RealDiv", writer.add("Sub", value, writer.const(mean, "mean", FLOAT)),
-        writer.const(deviation, "deviation", FLOAT),
-    )  # fmt: skip
 
 
 def activation(writer: LayerWriter, inputs: Sequence[Value]) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError, PocketgraphError
+from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
 from pocketgraph.formats.keras.operations import OPERATIONS, Call, operation
 from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
@@ -41,13 +41,22 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
     Raises:
         FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
     """
-    nodes = ModelNodes(weights, where, version)
+    told = str(described.get("keras_version", ""))  # of Keras 3 TensorFlow.js reads none, so it computes as Keras does
+    nodes = ModelNodes(weights, where, version or told * told.startswith("3."))
     try:
         model = described.get("model_config", described)
         ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, GraphError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        StopIteration,
+    ) as error:
         raise FormatError(
             f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None

@@ -181,7 +181,7 @@ def cropping(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
 
 
 def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
-    """UpSampling1D and UpSampling2D; bilinear ones take corners as TensorFlow.js does, not pixels' centres."""
+    """UpSampling1D and UpSampling2D; bilinear ones take corners, as TensorFlow.js, and pixels' centres in Keras 3."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)

@@ -27,7 +27,7 @@ def source_of(model: str | os.PathLike[str] | bytes) -> dict[str, Any]:
 
 
 def opened(threads: int, **source: Any) -> Any:
-    """An interpreter that is ready to run.
+    """An interpreter that is ready to run, or to be given the sizes that the file leaves open.
 
     XNNPACK takes sparse weights of eight bits for dense ones: results are wrong where it does not refuse the file.
     LiteRT's own kernels know how they are stored. Sparse weights of float16 nobody reads right but the operator that
@@ -57,7 +57,11 @@ def opened(threads: int, **source: Any) -> Any:
                 experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
                 **source,
             )
-    interpreter.allocate_tensors()
+    try:
+        interpreter.allocate_tensors()
+    except RuntimeError:
+        if not any(-1 in detail["shape_signature"] for detail in interpreter.get_input_details()):
+            raise  # else 1 stands in the file for open sizes, which a window, say, need not fit into
     return interpreter
 
 

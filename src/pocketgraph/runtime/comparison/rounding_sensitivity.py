@@ -1,4 +1,4 @@
-"""How far a graph's results move when each weight changes by its last bit, which rounding does in any engine."""
+"""How far a graph's results move by rounding, which engines do in orders of their own."""
 
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ MOST_BY_ROUNDING = 10
 """Times the tolerance: more than this is a mistake, and no rounding that grew."""
 
 
-def limits_by_rounding(
+def moves_by_rounding(
     pairs: Mapping[str, Sequence[tuple[Array, Array]]],
     limits: Mapping[str, float],
     run_changed: Callable[[], Sequence[Mapping[str, Array]]],
 ) -> dict[str, float]:
-    """The tolerances of outputs that are a little off, as they are in any two engines: what a change of each weight by
-    its last bit moves. Recurrent networks grow such a difference in each step.
+    """How far rounding moves outputs that are a little off, as a share of their largest magnitude: recurrent networks
+    grow such a difference in each step, logarithms that of small numbers.
 
     Args:
         pairs: by output: by set of feeds, what the model gave, and what is beside it.
-        limits: by output, the tolerance so far, as a share of the largest magnitude.
+        limits: by output, the tolerance, as a share of the largest magnitude.
         run_changed: by set of feeds, what the model gives ``with_last_bits_changed``; called where an output needs it.
 
     Returns:
-        Those of outputs that are past their limit by no more than ``MOST_BY_ROUNDING``, where they become larger.
+        That of outputs that are past their limit, but not by as much as a mistake makes.
     """
     shares = {name: compared(name, pair, limits[name]).largest_relative for name, pair in pairs.items()}
-    near = [name for name, share in shares.items() if limits[name] < share <= MOST_BY_ROUNDING * limits[name]]
+    near = [name for name, share in shares.items() if limits[name] < share <= MOST_BY_ROUNDING**2 * limits[name]]
     found = run_changed() if near else ()
-    larger = {}
-    for name in near:
-        moves = [(pair[0], other[name]) for pair, other in zip(pairs[name], found, strict=True)]
-        moved = min(compared(name, moves, 1.0).largest_relative, MOST_BY_ROUNDING * limits[name])
-        if moved > limits[name]:
-            larger[name] = moved
-    return larger
+    moved = {name: [(pair[0], other[name]) for pair, other in zip(pairs[name], found, strict=True)] for name in near}
+    return {name: compared(name, pair, 1.0).largest_relative for name, pair in moved.items()}
+
+
+def larger_limits(moves: Mapping[str, float], limits: Mapping[str, float]) -> dict[str, float]:
+    """The tolerances that ``moves_by_rounding`` makes larger, at most ``MOST_BY_ROUNDING`` times as large."""
+    return {name: min(move, MOST_BY_ROUNDING * limits[name]) for name, move in moves.items() if move > limits[name]}
 
 
 def with_last_bits_changed(graph: Graph, seed: int = 0) -> Graph:
-    """The graph with each float32 weight a step of its last bit larger or smaller, by chance; single numbers stay.
+    """The graph with each float32 weight larger or smaller by its last bit, by chance; single numbers stay.
+
+    In a matrix or a filter it is the last bit times the root of the number of terms that a sum has there: so far do
+    sums of as many terms in another order lie apart.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse("w = Const(float [1.0, 2.0])")
@@ -58,7 +61,9 @@ def with_last_bits_changed(graph: Graph, seed: int = 0) -> Graph:
         if node.op != "Const" or node.attr("dtype") is not FLOAT or node.tensor.size < 2:
             return node
         values = node.tensor.numpy()
-        towards = np.where(rng.random(values.shape) < 0.5, np.float32(-np.inf), np.float32(np.inf))
-        return node.with_attrs(value=Tensor.from_numpy(np.where(values == 0, values, np.nextafter(values, towards))))
+        terms = values.size // values.shape[-1] if values.ndim > 1 else 1
+        steps = np.where(rng.random(values.shape) < 0.5, -1, 1).astype(np.float32) * np.float32(np.sqrt(terms))
+        moved = np.where(values == 0, values, values + steps * np.spacing(np.abs(values)))
+        return node.with_attrs(value=Tensor.from_numpy(moved))
 
     return graph.map_nodes(changed)

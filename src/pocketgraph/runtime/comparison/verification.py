@@ -12,7 +12,7 @@ from typing import Any
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.model_file_graph import numbers
+from pocketgraph.graph.model_file_graph import is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
@@ -24,7 +24,7 @@ from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import Pairs, judged, mute, proves_nothing
-from pocketgraph.runtime.comparison.rounding_sensitivity import limits_by_rounding, with_last_bits_changed
+from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding, with_last_bits_changed
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
@@ -90,6 +90,12 @@ def verify(
         closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
         closing(ComparedModel(b, threads, engine)) as second,
     ):
+        if engines and first.is_file:
+            runtime = "LiteRT" if is_litert_file(first.graph) else "ONNX Runtime"
+            raise UsageError(
+                f"{option('engines')} compares the engines that run a graph, and a finished file has one, {runtime}",
+                hint="verify it against the graph that it was made from, that one first",
+            )
         same = Counterparts(first, second)
         wanted = list(outputs) if outputs is not None else same.common_outputs()
         _check_outputs(first, second, wanted, same)
@@ -143,6 +149,7 @@ def verify(
     notes += [
         f"'{name}' may differ by {share:.2g} of its largest magnitude, as a change of each weight by its last bit makes"
         for name, share in larger.items()
+        if found[name].passed
     ]
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
@@ -154,14 +161,15 @@ def verify(
 def _limits_by_rounding(
     graph: Graph, pairs: Mapping[str, Pairs], fed: Sequence[Feeds], threads: int | None
 ) -> dict[str, float]:
-    """The tolerances that rounding in any engine makes larger, by output; see ``limits_by_rounding``."""
+    """The tolerances that rounding in any engine makes larger, by output; see ``moves_by_rounding``."""
 
     def run_changed() -> list[dict[str, Array]]:
         with closing(ComparedModel(with_last_bits_changed(graph), threads, "reference")) as moved:
             return [dict(zip(pairs, moved.run(list(pairs), feeds), strict=True)) for feeds in fed]
 
     numeric = {name: pair for name, pair in pairs.items() if pair and pair[0][0].dtype.kind in "fV"}
-    return limits_by_rounding(numeric, dict.fromkeys(numeric, TOLERANCE), run_changed)
+    limits = dict.fromkeys(numeric, TOLERANCE)
+    return larger_limits(moves_by_rounding(numeric, limits, run_changed), limits)
 
 
 def _check_options(

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pocketgraph.errors import GraphError
+import numpy as np
+
+from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.model_file_graph import is_litert_file
 from pocketgraph.graph.op_traits import CONVOLUTIONS, PRODUCTS, SUMS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share
@@ -48,6 +51,8 @@ def fitting_shapes(
         Shapes that fit; ``chosen`` where none do.
     """
     shapes = dict(chosen)
+    if is_litert_file(graph):
+        return _taken_shapes(graph, {name: dims for name, (dims, _) in open_inputs.items()}, shapes, types)
     for name, (dims, dtype) in open_inputs.items():
         first = shapes.get(name)
         for shape in _tried(graph, name, dims, dtype, shapes, fetches, types):
@@ -58,6 +63,33 @@ def fitting_shapes(
         if first is not None:
             shapes[name] = first
     return shapes
+
+
+def _taken_shapes(
+    graph: Graph, open_inputs: Mapping[str, Dims | None], chosen: dict[str, tuple[int, ...]],
+    types: Mapping[str, DType],
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    """The same for a LiteRT file, whose operators tell no shapes: those that it runs with, on zeros."""
+    from pocketgraph.litert.model_file import ModelFile
+    from pocketgraph.litert.untrusted.verifier import fault
+
+    key, signature = next(iter(graph.signatures.items()))
+    names = {node_name(tensor): name for name, tensor in signature.inputs.items()}
+    if fault(graph.extra) or names.keys() != chosen.keys():
+        return chosen
+
+    def runs(shapes: Mapping[str, tuple[int, ...]]) -> bool:
+        feeds = {names[one]: np.zeros(shape, types.get(one, FLOAT).numpy) for one, shape in shapes.items()}
+        try:
+            return all(array.size for array in file.run(key, feeds).values())
+        except RunError:
+            return False
+
+    file = ModelFile(graph.extra)
+    for name, dims in open_inputs.items():
+        tried = ({**chosen, name: shape} for shape in (chosen[name], *candidates(graph, name, dims)))
+        chosen = next((shapes for shapes in tried if runs(shapes)), chosen)
+    return chosen
 
 
 def _tried(
