@@ -9,7 +9,14 @@ from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    CALLS_PYTHON,
+    PICTURE_FILES,
+    PLACEHOLDERS,
+    SAME_ELEMENTS,
+    ops_with,
+)
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
@@ -27,8 +34,6 @@ RAGGED_SCOPE = re.compile(
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
-PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
-"""Not a trait: what calls Python; others run code of their own kinds, too."""
 BRANCHES = BINARY_SWITCHES | ops_with("branch") - {"Case", "StatelessCase"}
 """What goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
@@ -68,7 +73,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return _help_with_branches(graph, feed)
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
         return _help_with_loops(graph, feed)
-    if node.op in PYTHON:
+    if node.op in CALLS_PYTHON:
         return (
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
             f"its result, with {option('inputs')}={node.name}"

@@ -13,8 +13,8 @@ from pocketgraph.graph import DType, Node, const, opdefs
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Dims = tuple["int | None", ...]
 
 

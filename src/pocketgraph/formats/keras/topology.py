@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import FormatError, GraphError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
 from pocketgraph.formats.keras.wrappers import IGNORE_MASKS, PASS_MASKS, RULES
@@ -14,8 +12,8 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Config = Mapping[str, Any]
 _Endpoint = tuple[str, int, int]
 """A layer, the number of a call of it, and of the result."""
