@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pocketgraph.formats.keras.layer_writer import LayerWriter, Value
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter
 from pocketgraph.graph.dtype import FLOAT
 
 OPS = {
@@ -21,7 +21,7 @@ OPS = {
 IDENTITIES = ("linear", None)
 
 
-def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
+def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTensor:
     """What an activation function makes of a tensor.
 
     Raises:
@@ -53,7 +53,7 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
     raise writer.refuse(f"has the activation '{function}', which is not read")
 
 
-def scaled(writer: LayerWriter, value: Value, factor: Any, offset: Any = None) -> Value:
+def scaled(writer: LayerWriter, value: KerasTensor, factor: Any, offset: Any = None) -> KerasTensor:
     """A tensor times a number, and a number added to it."""
     product = writer.add("Mul", value, writer.const(factor, "factor", FLOAT))
     return product if offset is None else writer.add("AddV2", product, writer.const(offset, "offset", FLOAT))

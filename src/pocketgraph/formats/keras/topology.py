@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.errors import FormatError, GraphError, PocketgraphError
-from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
 from pocketgraph.formats.keras.wrappers import IGNORE_MASKS, PASS_MASKS, RULES
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -38,7 +38,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str) -> Graph:
     nodes = ModelNodes(weights, where)
     try:
         model = described.get("model_config", described)
-        ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
+        ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, GraphError) as error:
@@ -57,7 +57,7 @@ def _with_port(ref: str) -> str:
     return ref if ":" in ref else f"{ref}:0"
 
 
-class _Model:
+class _NestedModel:
     """A model, or one that is a layer of another.
 
     Attributes:
@@ -70,15 +70,15 @@ class _Model:
             raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
         self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
-        self.layers = [_Layer(layer) for layer in self.config["layers"]]
-        self.made: dict[tuple[str, int], list[Value]] = {}
+        self.layers = [_LayerConfig(layer) for layer in self.config["layers"]]
+        self.made: dict[tuple[str, int], list[KerasTensor]] = {}
 
-    def written(self, given: Sequence[Value] = ()) -> tuple[list[Value], list[Value]]:
+    def written(self, given: Sequence[KerasTensor] = ()) -> tuple[list[KerasTensor], list[KerasTensor]]:
         """The nodes of a call of the model; its inputs (placeholders where none are given) and outputs."""
         if self.kind == "Sequential":
             return self._sequence(given)
         names = [(str(name), int(call), int(port)) for name, call, port in _endpoints(self.config["input_layers"])]
-        inputs: list[Value] = []
+        inputs: list[KerasTensor] = []
         by_name = {layer.name: layer for layer in self.layers}
         for at, (name, _, _) in enumerate(names):
             value = given[at] if given else self._placeholder(by_name[name])
@@ -106,7 +106,7 @@ class _Model:
                 pending += reversed(missing)
         return inputs, [self.made[name, call][port] for name, call, port in outputs]
 
-    def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]]:
+    def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]]:
         """The layer of each call, by its name and the call's number, and what the call takes.
 
         Keras numbers the calls of a model that is a layer from one, and leaves out the first, which made it.
@@ -115,14 +115,14 @@ class _Model:
         read: dict[str, set[int]] = {}
         for name, call, _ in (*outputs, *(end for each in calls.values() for ends in each for end in ends)):
             read.setdefault(name, set()).add(call)
-        found: dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]] = {}
+        found: dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]] = {}
         for layer in self.layers:
             ends, asked = calls[layer.name], read.get(layer.name, {0})
             first = int(layer.kind in MODELS and 0 not in asked and max(asked) == len(ends))
             found.update({(layer.name, index): (layer, call) for index, call in enumerate(ends, first)})
         return found
 
-    def _sequence(self, given: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    def _sequence(self, given: Sequence[KerasTensor]) -> tuple[list[KerasTensor], list[KerasTensor]]:
         layers = [layer for layer in self.layers if layer.kind != INPUT]
         values = list(given) or [self._placeholder(self.layers[0])]
         inputs = values
@@ -130,7 +130,7 @@ class _Model:
             values = self._called(layer, values, 0)
         return inputs, values
 
-    def _placeholder(self, layer: _Layer) -> Value:
+    def _placeholder(self, layer: _LayerConfig) -> KerasTensor:
         shape, dtype = layer.input_shape(), FLOAT
         if shape is None:
             raise FormatError(f"the layer '{layer.name}' does not say the shape of its input", where=self.nodes.where)
@@ -141,13 +141,13 @@ class _Model:
         node = Node(
             claim_name(self.scope + name, self.nodes.taken), "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)}
         )
-        return Value(self.nodes.put(node), shape, dtype)
+        return KerasTensor(self.nodes.put(node), shape, dtype)
 
-    def _called(self, layer: _Layer, values: list[Value], index: int) -> list[Value]:
+    def _called(self, layer: _LayerConfig, values: list[KerasTensor], index: int) -> list[KerasTensor]:
         """The results of a call; the node that makes the first has the layer's name."""
         name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
         if layer.kind in MODELS:
-            inner = _Model(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
+            inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
             return inner.written(values)[1]
         writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
         rule = RULES.get(layer.kind)
@@ -168,7 +168,7 @@ class _Model:
         return [results[0]._replace(ref=name, mask=mask), *results[1:]]
 
 
-class _Layer:
+class _LayerConfig:
     """What a model says of one of its layers."""
 
     def __init__(self, described: Config) -> None:
@@ -186,7 +186,7 @@ class _Layer:
         """The sizes of what the layer takes, where it begins a model."""
         found = self.config.get("batch_input_shape") or self.config.get("batch_shape")
         if found is None and self.kind in MODELS:
-            return _Layer(self.config["layers"][0]).input_shape()
+            return _LayerConfig(self.config["layers"][0]).input_shape()
         return None if found is None else tuple(None if size is None else int(size) for size in found)
 
 
