@@ -12,6 +12,7 @@ from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     CALLS_PYTHON,
+    MOVES,
     PICTURE_FILES,
     PLACEHOLDERS,
     SAME_ELEMENTS,
@@ -209,7 +210,7 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
-    weighing = ops_with("bias", "layer") - ops_with("moves")  # a gather here chooses boxes
+    weighing = ops_with("bias", "layer") - MOVES  # a gather here chooses boxes
     layers = {other.name for other in graph if other.op in weighing} - inside_loops(graph)
     ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
     found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)
