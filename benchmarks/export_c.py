@@ -30,9 +30,10 @@ from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.formats import load
 from pocketgraph.formats.files import write_files
 from pocketgraph.litert.program import Program
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
@@ -63,7 +64,7 @@ def main() -> None:
 
 def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     """Prints the row of one network."""
-    program = float_program(load(arguments.models / f"{name}.pb"))
+    program = canonicalize(lowered_graph(load(arguments.models / f"{name}.pb"))[0])
     rng = np.random.default_rng(0)
     samples = [[rng.uniform(-1, 1, (1, side, side, 3)).astype(np.float32)] for _ in range(2)]
     kind = "int8" if arguments.coded else "float32"

@@ -22,9 +22,10 @@ from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.program_pass import copied
@@ -49,7 +50,7 @@ def main() -> None:
 
 def network(name: str, side: int, arguments: argparse.Namespace) -> None:
     """Prints the table of one network."""
-    program = float_program(load(arguments.models / f"{name}.pb"))
+    program = canonicalize(lowered_graph(load(arguments.models / f"{name}.pb"))[0])
     rng = np.random.default_rng(0)
     held = [[rng.uniform(-1, 1, (1, side, side, 3)).astype(np.float32)] for _ in range(arguments.samples)]
     start = time.perf_counter()

@@ -38,10 +38,11 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
-from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
@@ -132,7 +133,7 @@ def photos(folder: pathlib.Path) -> Iterator[Case]:
         if file is None or not place.exists():
             continue
         graph = formats.load(file)
-        program = float_program(graph)
+        program = canonicalize(lowered_graph(graph)[0])
         inputs = tuple(ModelInput(value.name, value.shape, np.dtype(np.float32)) for value in program.inputs)
         data = open_dataset(place, inputs, PictureScaling(127.5, 127.5))
         yield Case(name, graph, np.stack([sample[0] for sample in data.samples()]), is_split=True, file=file)
@@ -264,9 +265,9 @@ def judged(case: Case, options: QuantizationOptions, splits: int, official: str 
     output = [case.output] if case.output else None
     shapes = {case.source: case.samples.shape[1:]} if case.source else None
     if shapes is None:
-        inputs = [value.name for value in float_program(case.graph, output, None, case.values).inputs]
+        inputs = [value.name for value in lowered_graph(case.graph, output, None, case.values)[0].inputs]
         shapes = {inputs[0]: case.samples.shape[1:]}
-    program = float_program(case.graph, output, shapes, case.values)
+    program = canonicalize(lowered_graph(case.graph, output, shapes, case.values)[0])
     comparisons, hits = [], []
     theirs: list[list[str]] = []
     for split in range(splits):

@@ -15,7 +15,7 @@ from pocketgraph.formats.files import write_files
 from pocketgraph.graph import Graph
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler here")
 SANITIZED = ("-O1", "-g", "-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

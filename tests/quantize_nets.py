@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
+from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 SHAPE = (1, 12, 12, 3)
+
+
+def float_program(graph: Graph, outputs: Sequence[str] | None = None, *what: Any) -> Program:
+    """The program that a graph is quantized from; ``what``: shapes and values, as for ``lowered_graph``."""
+    return canonicalize(lowered_graph(graph, outputs, *what)[0])
 
 
 def net(seed: int = 0) -> Graph:

@@ -4,9 +4,9 @@
     python tools/output_digests.py MODELS --against before.json
 
 MODELS holds a folder a model with ``model.json`` and ``golden.npz``. Each model is transformed, quantized (static with
-its golden inputs as samples, dynamic, weights) by the command line, and run in a session with a cache of its own;
-digested are the files and the compiled parts. Some SavedModels and training directories are frozen. With ``--against``
-it exits 1 and lists what differs.
+its golden inputs as samples, dynamic, weights) and exported (C, ONNX) by the command line, and run in a session with a
+cache of its own; digested are the files and the compiled parts. Some SavedModels and training directories are frozen.
+With ``--against`` it exits 1 and lists what differs.
 """
 
 from __future__ import annotations
@@ -99,12 +99,17 @@ def digests(folder: pathlib.Path) -> dict[str, str]:
                 found[f"quantize {mode} {suffix}"] = command(
                     out, "quantize", str(model), *given, f"--mode={mode}", f"--output={out}", *names
                 )
+        for target, name in (("c", "library"), ("onnx", "exported.onnx")):
+            out = work / name
+            found[f"export {target}"] = command(
+                out, "export", str(model), f"--output={out}", f"--target={target}", *names[1:]
+            )
         found["compiled parts"] = compiled(model, strings, outputs, work)
     return found
 
 
 def command(out: pathlib.Path, *arguments: str) -> str:
-    """The digest of the file that a command wrote, or the first words of its refusal."""
+    """The digest of the file, or folder, that a command wrote, or the first words of its refusal."""
     environment = {**os.environ, "POCKETGRAPH_CACHE": str(out.parent / "cache"), "COLUMNS": "400"}
     done = subprocess.run(
         [sys.executable, "-c", "from pocketgraph.cli.main import main; main()", *arguments],
@@ -113,7 +118,11 @@ def command(out: pathlib.Path, *arguments: str) -> str:
     if not out.exists():
         message = done.stderr.strip().splitlines()[-1:] or ["no output"]
         return f"exit {done.returncode}: {message[0].replace(str(out.parent), '')[:200]}"
-    return hashlib.sha256(out.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in out.rglob("*") if path.is_file()) if out.is_dir() else [out]:
+        digest.update(path.name.encode() if out.is_dir() else b"")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 COMPILED = """

@@ -39,9 +39,9 @@ from pocketgraph.graph.model_file_graph import coded
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
+from quantize_nets import float_program
 from support import model_dir, model_info, needs_shared
 
 STUBS = pathlib.Path(__file__).parent / "android_stubs"

@@ -17,7 +17,7 @@ from pocketgraph.litert.cost_model import TILED_AT_ONCE
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 from support import assert_close
 
 pytestmark = pytest.mark.usefixtures("wide_kernels")

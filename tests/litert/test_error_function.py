@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 
 def test_both_are_within_a_millionth_of_the_true_values() -> None:

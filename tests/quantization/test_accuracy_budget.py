@@ -24,11 +24,10 @@ from pocketgraph.quantization.core import program_runner, resume_state
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 
 @pytest.fixture(scope="module")

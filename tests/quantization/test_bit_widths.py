@@ -13,11 +13,10 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantized_weights import packed
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.second_order_rounding import curvature, improve_codes
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
-from quantize_nets import judged, net, rows, samples, wide_graph
+from quantize_nets import float_program, judged, net, rows, samples, wide_graph
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization import quantization_steps
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.quantization_steps import (
     ANALYSIS_STEPS,
@@ -25,7 +24,7 @@ from pocketgraph.quantization.quantization_steps import (
 )
 from pocketgraph.quantization.report.html_report import to_html, to_json
 from pocketgraph.quantization.report.layer_report import report_of
-from quantize_nets import judged, net, samples
+from quantize_nets import float_program, judged, net, samples
 from support import ROOT
 
 OPTIONAL = [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS) if step.is_optional]

@@ -17,11 +17,11 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
 )
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.runtime.eight_bit import arithmetic_choice as eight_bit_choice
 from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter
 from pocketgraph.transforms.tool import run
+from quantize_nets import float_program
 
 F32 = np.float32
 LOG = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'

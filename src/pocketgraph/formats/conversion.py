@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats import meta_graph
-from pocketgraph.formats.detect import Kind, identify
+from pocketgraph.formats.detect import CHECKPOINTS, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.entry_points import check_names
@@ -20,9 +20,6 @@ SUFFIXES = {
     ".pb": "graphdef", ".pbtxt": "text", ".meta": "meta", ".mmap": "memmapped", ".memmapped": "memmapped",
     ".ckpt": "checkpoint", ".index": "checkpoint",
 }  # fmt: skip
-CHECKPOINTS = frozenset(
-    (Kind.CHECKPOINT_V1, Kind.CHECKPOINT_V2, Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_DATA, Kind.CHECKPOINT_STATE)
-)
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def convert(
     identity = identify(source)
     if identity.kind is Kind.MISSING:
         raise identity.refusal()
-    is_checkpoint = identity.kind in CHECKPOINTS or identity.kind is Kind.CHECKPOINT_DIRECTORY
+    is_checkpoint = identity.kind in CHECKPOINTS
     form = to or form_of(os.fspath(target), is_checkpoint)
     if form not in TARGET_FORMS:
         raise UsageError(f"there is no form '{form}'", hint=f"there are {', '.join(TARGET_FORMS)}")

@@ -13,8 +13,12 @@ from pocketgraph.formats.content import Kind, of_content
 from pocketgraph.formats.files import PathLike, mapped, near
 from pocketgraph.formats.meta_graph import saved_model_file
 
-__all__ = ["Identity", "Kind", "identify"]
+__all__ = ["CHECKPOINTS", "Identity", "Kind", "identify"]
 
+CHECKPOINTS = frozenset((
+    Kind.CHECKPOINT_V1, Kind.CHECKPOINT_V2, Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_STATE, Kind.CHECKPOINT_DIRECTORY,
+    Kind.CHECKPOINT_DATA,
+))  # fmt: skip
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
 KERAS_SUFFIXES = (".keras", ".h5")
 MOST_NAMED = 3  # of the models in a directory

@@ -13,7 +13,7 @@ from pocketgraph.formats import load, meta_graph, object_graph, onnx_file, tflit
 from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
 from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_prefix, prefixes
-from pocketgraph.formats.detect import Identity, Kind, identify
+from pocketgraph.formats.detect import CHECKPOINTS, Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.tflite import DeclaredTensor, ModelFacts
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
@@ -31,12 +31,6 @@ GRAPHS = frozenset(
     )
 )  # fmt: skip
 SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))
-CHECKPOINTS = frozenset(
-    (
-        Kind.CHECKPOINT_V1, Kind.CHECKPOINT_V2, Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_STATE,
-        Kind.CHECKPOINT_DIRECTORY, Kind.CHECKPOINT_DATA,
-    )
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,15 @@ from pocketgraph.formats.tensorflow_js_ops import with_plain_ops
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.node import node_name
-from pocketgraph.graph.op_traits import PLACEHOLDERS
+from pocketgraph.graph.op_traits import PLACEHOLDERS, TABLE_FILLERS
+from pocketgraph.graph.tensor import Array
 from pocketgraph.protobuf.wire import Buffer
 
-Array = np.ndarray[Any, Any]
 ELEMENTS = {
     "float32": "<f4", "int32": "<i4", "bool": "u1", "complex64": "<c8",
     "float16": "<f2", "uint16": "<u2", "uint8": "u1",
 }  # fmt: skip
 """How a shard holds the elements of each type; strings come with their lengths."""
-FILLERS = ("InitializeTable", "LookupTableImport")
 LENGTH = 4  # bytes of a string's length
 
 
@@ -88,7 +87,7 @@ def _graph_def(topology: dict[str, Any], where: str) -> Any:
 def _fill_tables(graph: Any, initializer: Any) -> None:
     """Adds what fills the tables of a GraphDef, if any of its nodes reads one."""
     fillers = {
-        node.input[0]: f"^{node.name}" for node in initializer.node if node.op.startswith(FILLERS) and node.input
+        node.input[0]: f"^{node.name}" for node in initializer.node if node.op.startswith(TABLE_FILLERS) and node.input
     }
     readers = [node for node in graph.node if not fillers.keys().isdisjoint(node.input)]
     for node in readers:

@@ -9,9 +9,9 @@ from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.freezing.savers import restored_key
 from pocketgraph.freezing.stored_tables import MUTABLE, ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
+from pocketgraph.freezing.tables import FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
-from pocketgraph.graph.op_traits import STATE_OR_RANDOM
+from pocketgraph.graph.op_traits import STATE_OR_RANDOM, TABLE_FILLERS
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
@@ -47,7 +47,7 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str, store: Mapping
     """
     for table in [node for node in frozen if node.op in TABLES]:
         users = frozen.consumers.get(table.name, ())
-        if not users or any(node.op.startswith(FILLERS) for node in users):
+        if not users or any(node.op.startswith(TABLE_FILLERS) for node in users):
             continue
         found = _filler(whole, table, folder, store) or stored_contents(whole, table, store)
         if found is not None:
@@ -69,7 +69,7 @@ def lookups_without_filler(graph: Graph) -> list[Node]:
     """The tables that a graph fills in a step of its own, which its lookups do not wait for."""
     return [
         node for node in graph
-        if node.op in TABLES and any(user.op.startswith(FILLERS) for user in graph.consumers.get(node.name, ()))
+        if node.op in TABLES and any(user.op.startswith(TABLE_FILLERS) for user in graph.consumers.get(node.name, ()))
         and not _is_waited_for(graph, node)
     ]  # fmt: skip
 
@@ -77,8 +77,8 @@ def lookups_without_filler(graph: Graph) -> list[Node]:
 def _is_waited_for(graph: Graph, table: Node) -> bool:
     """Whether what reads a table waits for what fills it."""
     users = graph.consumers.get(table.name, ())
-    fillers = {f"^{user.name}" for user in users if user.op.startswith(FILLERS)}
-    readers = [user for user in users if not user.op.startswith(FILLERS)]
+    fillers = {f"^{user.name}" for user in users if user.op.startswith(TABLE_FILLERS)}
+    readers = [user for user in users if not user.op.startswith(TABLE_FILLERS)]
     return all(not fillers.isdisjoint(user.inputs) for user in readers)
 
 
@@ -110,7 +110,7 @@ def _filler(
     except PocketgraphError:
         return None
     for node in part:
-        if node.op.startswith(FILLERS) and node.data_inputs and node_name(node.data_inputs[0]) == table.name:
+        if node.op.startswith(TABLE_FILLERS) and node.data_inputs and node_name(node.data_inputs[0]) == table.name:
             break
     else:
         return None

@@ -13,10 +13,9 @@ from pocketgraph.formats import function_def
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import TABLE_FILLERS, ops_with
 
 TABLES = ops_with("table")
-FILLERS = ("InitializeTable", "LookupTableImport")
 FROM_FILE = ("InitializeTableFromTextFile", "InitializeTableFromDataset")
 
 
@@ -68,7 +67,8 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     for table in frozen:
         if table.op not in TABLES:
             continue
-        if any(node.op.startswith((*FILLERS, "LookupTableInsert")) for node in frozen.consumers.get(table.name, ())):
+        users = frozen.consumers.get(table.name, ())
+        if any(user.op.startswith((*TABLE_FILLERS, "LookupTableInsert")) for user in users):
             continue
         fillers = list(fillers_of(whole, table.name))
         if not fillers:
@@ -104,7 +104,7 @@ def empty_tables(graph: Graph) -> list[str]:
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:
     """The ops that fill a table, in the graph or in a function that is called with the table."""
     for node in graph.consumers.get(table, ()):
-        if node.op.startswith(FILLERS):
+        if node.op.startswith(TABLE_FILLERS):
             yield Filler(node.name, node.op, _file(node, graph.constant))
             continue
         yield from _in_functions(graph, node, table)
@@ -138,7 +138,7 @@ def _in_functions(graph: Graph, call: Node, table: str) -> Iterator[Filler]:
             targets = [places.get(ref.partition(":")[0], "") for ref in node.data_inputs]
             if table not in map(node_name, targets):
                 continue
-            if node.op.startswith(FILLERS):
+            if node.op.startswith(TABLE_FILLERS):
                 yield Filler(call.name, node.op, _file(node, constant))
             else:
                 waiting.append((node.attrs.get("f"), dict(enumerate(targets))))

@@ -62,7 +62,9 @@ names elsewhere says in its docstring why it is none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
+from typing import Any
 
 from pocketgraph.package_data import text_beside
 
@@ -95,8 +97,11 @@ def ops_with(*traits: str) -> frozenset[str]:
 BIASED_SUMS = ops_with("sum", "bias")
 BINARY_SWITCHES = ops_with("switch") - {"_SwitchN"}
 CALLS = ops_with("call")
+CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+"""Not a trait: others that run code run their own kinds."""
 CONTRACTIONS = ops_with("matrix_product", "convolution")
 CONVOLUTIONS = ops_with("convolution")
+ELEMENTWISE = ops_with("elementwise")
 ENTER = ops_with("enter")
 EXIT = ops_with("exit")
 FEEDS_TRAINING = ops_with("feeds_training")
@@ -107,6 +112,7 @@ HEAVY = ops_with("heavy")
 LOOPS = ops_with("loop")
 MATRIX_PRODUCTS = ops_with("matrix_product")
 MERGE = ops_with("merge")
+MOVES = ops_with("moves")
 NEXT_ITERATION = ops_with("next_iteration")
 NO_DEFAULT_PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}
 PASSES = ops_with("passes")
@@ -122,10 +128,14 @@ REFERENCE_VARIABLES = ops_with("variable") & ops_with("reference_variable")
 SAME_ELEMENTS = ops_with("passes", "view")
 SAME_VALUES = ops_with("passes", "view") | {"Cast"}
 SELECTS = ops_with("select")
+SLICE_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+"""Attributes of StridedSlice, and options of LiteRT's: a bit for each entry of its operands."""
 SOURCES = ops_with("placeholder", "variable", "constant")
 STATE_OR_RANDOM = ops_with("variable", "table", "random")
 SUMS = ops_with("sum")
 SWITCH = ops_with("switch")
+TABLE_FILLERS = ("InitializeTable", "LookupTableImport")
+"""How the names of ops begin that fill a lookup table."""
 VARIABLES = ops_with("variable")
 """Sets that several files ask for: one name each, that of the trait."""
 
@@ -141,3 +151,8 @@ def user_ops() -> frozenset[str]:
 def set_user_ops(ops: frozenset[str]) -> None:
     global _user_ops
     _user_ops = ops
+
+
+def slice_masks(attr: Callable[[str, int], Any]) -> dict[str, int]:
+    """The masks of a StridedSlice by their names without ``_mask``; ``attr`` gives an attribute, or a default."""
+    return {name.removesuffix("_mask"): int(attr(name, 0) or 0) for name in SLICE_MASKS}

@@ -11,6 +11,9 @@ from pocketgraph.budgets import allowance, too_large
 from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array as Array
 
+PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
+"""Types in which NumPy computes as TensorFlow does, the result in the type of the operands."""
+
 
 def ints(values: Any) -> tuple[int, ...]:
     """The elements of an integer tensor (or list), flat, as Python integers."""

@@ -21,6 +21,8 @@ ELEMENTWISE = frozenset((
     "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "NOT_EQUAL", "POW", "PRELU", "RELU", "RELU6", "RELU_N1_TO_1",
     "ROUND", "RSQRT", "SELECT", "SELECT_V2", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH",
 ))  # fmt: skip
+UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
+"""Element by element of one operand, of floats, which XNNPACK computes."""
 GIVING_BOOL = frozenset((
     "EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "NOT_EQUAL",
     "REDUCE_ALL", "REDUCE_ANY",

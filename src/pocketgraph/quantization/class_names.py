@@ -16,11 +16,10 @@ from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import ReadyModel, read_model
-from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.model_file_graph import is_litert_file
-from pocketgraph.graph.op_traits import GATHERS, SAME_VALUES, ops_with
+from pocketgraph.graph.op_traits import GATHERS, SAME_VALUES, TABLE_FILLERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
@@ -198,7 +197,7 @@ def _names_in(path: str) -> list[str]:
 def _rows(graph: Graph, lookup: Node) -> dict[int, str]:
     """What fills the table of a lookup, where nothing has to be fed for it; else nothing."""
     users = graph.consumers.get(node_name(lookup.data_inputs[0]), ())
-    filler = next((user for user in users if user.op.startswith(FILLERS) and len(user.data_inputs) > 2), None)
+    filler = next((user for user in users if user.op.startswith(TABLE_FILLERS) and len(user.data_inputs) > 2), None)
     if filler is None:
         return {}
     try:

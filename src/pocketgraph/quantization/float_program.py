@@ -21,7 +21,6 @@ from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
-from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.description import LATE
@@ -37,16 +36,6 @@ Shapes = Mapping[str, tuple[int, ...]]
 OpenShapes = Mapping[str, tuple[int | None, ...]]
 ASSERTIONS = frozenset(("Assert", "PrintV2"))
 """Not a trait: ops that look at values; devices have nobody to tell."""
-
-
-def float_program(
-    graph: Graph,
-    outputs: Sequence[str] | None = None,
-    shapes: Shapes | None = None,
-    values: Mapping[str, Any] | None = None,
-) -> Program:
-    """The graph in LiteRT's terms, in few operations: what a ``.tflite`` file is made from; see ``lowered_graph``."""
-    return canonicalize(lowered_graph(graph, outputs, shapes, values)[0])
 
 
 def lowered_graph(

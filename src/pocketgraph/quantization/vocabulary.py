@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, node_name
-from pocketgraph.graph.op_traits import SELECTS, STATE_OR_RANDOM
+from pocketgraph.graph.op_traits import SELECTS, STATE_OR_RANDOM, TABLE_FILLERS
 from pocketgraph.graph.order import reachable
 
 SPOKEN = "the quick brown fox jumps over the lazy dog again"
@@ -54,7 +53,7 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
     """
     seen: set[str] = set()
     for node in graph:
-        if not node.op.startswith(FILLERS) or len(node.data_inputs) != 3:
+        if not node.op.startswith(TABLE_FILLERS) or len(node.data_inputs) != 3:
             continue
         table, keys, values = node.data_inputs
         if nodes is not None and not any(user.name in nodes for user in graph.consumers.get(node_name(table), ())):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
-from pocketgraph.graph.op_traits import FEEDS_TRAINING
+from pocketgraph.graph.op_traits import CALLS_PYTHON, FEEDS_TRAINING
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
 
@@ -30,7 +30,7 @@ WHY_NOT = {
     "DecodeJxl": "JPEG XL files are not read here; feed the decoded picture",
     **dict.fromkeys(("RecordInput", "FakeQueue", "GetElementAtIndex", "ComputeBatchSize", "CompressElement",
                      "UncompressElement", "InitializeTableFromDataset"), DATA),
-    **dict.fromkeys(("PyFunc", "PyFuncStateless", "EagerPyFunc"),
+    **dict.fromkeys(CALLS_PYTHON,
                     "it calls a Python function that is not in the file; feed what comes out of it instead"),
     **dict.fromkeys(("DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummary",
                      "DebugNumericSummaryV2", "DumpTensor"), "a debugger put it there; save the graph without it"),

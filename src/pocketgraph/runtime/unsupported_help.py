@@ -9,7 +9,15 @@ from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, PICTURE_FILES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    CALLS_PYTHON,
+    MOVES,
+    PICTURE_FILES,
+    PLACEHOLDERS,
+    SAME_ELEMENTS,
+    ops_with,
+)
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
@@ -28,8 +36,6 @@ RAGGED_SCOPE = re.compile(
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
-PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
-"""Not a trait: what calls Python; others run code of their own kinds, too."""
 BRANCHES = BINARY_SWITCHES | ops_with("branch") - {"Case", "StatelessCase"}
 """What goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
@@ -70,7 +76,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     in_loops = ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile")
     if node.op in in_loops or (node.op.startswith("TensorArray") and any(one.op == "LoopCond" for one in graph)):
         return _help_with_loops(graph, feed)
-    if node.op in PYTHON:
+    if node.op in CALLS_PYTHON:
         return (
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
             f"its result, with {option('inputs')}={node.name}"
@@ -212,7 +218,7 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
-    weighing = ops_with("bias", "layer") - ops_with("moves")  # a gather here chooses boxes
+    weighing = ops_with("bias", "layer") - MOVES  # a gather here chooses boxes
     layers = {other.name for other in graph if other.op in weighing} - inside_loops(graph)
     ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
     found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)

@@ -15,8 +15,8 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
+from quantize_nets import float_program
 from support import golden, model_dir, needs_shared
 
 SLIDE = {"stride_w": 2, "stride_h": 2, "dilation_w": 1, "dilation_h": 1}

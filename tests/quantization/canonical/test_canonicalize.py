@@ -9,8 +9,9 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.canonical import canonicalize, function_recognition
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.float_program import float_program, lowered_graph
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.runtime import Session
+from quantize_nets import float_program
 
 rng = np.random.default_rng(5)
 

@@ -10,7 +10,7 @@ import pytest
 import pocketgraph
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 LOWEST = float(np.finfo(np.float32).min)
 POOL = """

@@ -11,7 +11,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.row_factors import factor_rows
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 chance = np.random.default_rng(0)
 IDS = chance.integers(0, 1100, (60, 6)).astype(np.int32)

@@ -13,11 +13,11 @@ from pocketgraph.quantization.channels.channel_equalization import equalize_chan
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
-from pocketgraph.quantization.float_program import float_program, lowered_graph
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
-from quantize_nets import judged
+from quantize_nets import float_program, judged
 
 
 def dense_block(spread: float = 30.0, seed: int = 0) -> Graph:

@@ -23,11 +23,11 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.step_limits import int8_effort
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels, measure_sensitivity
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
+from quantize_nets import float_program
 
 SIDE, NARROW, IDLE = 24, 8, 3
 NOTHING = 1e-12  # of noise: never quiet enough

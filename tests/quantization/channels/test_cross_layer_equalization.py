@@ -14,10 +14,9 @@ from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, 
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.step_limits import LEAST_EQUALIZATION_GAIN_DB, RELU6_ROOM
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
-from quantize_nets import judged
+from quantize_nets import float_program, judged
 
 STRENGTH = np.array([0.02, 0.3, 1.0, 2.5], np.float32)  # the largest value of each channel, for inputs up to 1
 

@@ -11,11 +11,11 @@ from pocketgraph.litert.program import Program
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program, lowered_graph
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
-from quantize_nets import judged
+from quantize_nets import float_program, judged
 
 FRAMES, CHANNELS = 20, 10
 STRENGTH = np.array([100, *[2.0] * (CHANNELS - 1)])  # as the first cepstral coefficient is

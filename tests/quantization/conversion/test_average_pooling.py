@@ -13,7 +13,7 @@ from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.value_range import Range, quantized
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 SHAPE = (1, 6, 5, 4)
 SPAN = Range(-1.0, 2.0)

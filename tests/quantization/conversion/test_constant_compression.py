@@ -15,11 +15,11 @@ from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
+from quantize_nets import float_program
 
 rng = np.random.default_rng(11)
 

@@ -19,12 +19,11 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.fitting import weight_fitting
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
-from quantize_nets import SHAPE, judged, net, samples
+from quantize_nets import SHAPE, float_program, judged, net, samples
 
 QUIET = lambda stage, done, total: None  # noqa: E731
 

@@ -10,8 +10,7 @@ import pytest
 from pocketgraph.litert.program import Value
 from pocketgraph.quantization.core import program_runner
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Views, look_at
-from pocketgraph.quantization.float_program import float_program
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 
 def test_several_threads_look_at_large_tensors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,9 @@ from pocketgraph.quantization.fitting import layer_reconstruction, weight_fittin
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, reconstruct
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 RANDOM = np.random.default_rng(7)
 MIXING = RANDOM.normal(size=(12, 12)).astype(np.float32)

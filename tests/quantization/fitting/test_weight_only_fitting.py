@@ -23,10 +23,10 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.fitting import weight_only_fitting
 from pocketgraph.quantization.fitting.weight_only_fitting import least_noise, nearest_codes, wider_weights
-from pocketgraph.quantization.float_program import float_program, lowered_graph
+from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.observing.synthetic_inputs import synthetic_inputs
 from pocketgraph.quantization.weight_only import quantize_weights
-from quantize_nets import judged
+from quantize_nets import float_program, judged
 from support import with_weights
 
 LAYERS = ((3, 3, 3, 16), (1, 1, 16, 96), (1, 1, 96, 96), (1, 1, 96, 64))

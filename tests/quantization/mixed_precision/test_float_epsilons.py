@@ -9,8 +9,8 @@ import pocketgraph
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.float_epsilons import epsilon_operations
+from quantize_nets import float_program
 
 RNG = np.random.default_rng(3)
 TEXT = """

@@ -10,9 +10,9 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations
 from pocketgraph.quantization.mixed_precision.sensitivity import most_sensitive_stretch
+from quantize_nets import float_program
 
 
 def pictures(channels: int, classes: int = 2, normalization: str = "Softmax") -> Program:

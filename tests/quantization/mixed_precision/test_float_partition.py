@@ -16,10 +16,9 @@ from pocketgraph.quantization.core.operator_rules import can_quantize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.value_range import dequantized, quantized
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.float_partition import faster_in_float
 from pocketgraph.quantization.pipeline import quantize_program
-from quantize_nets import judged, net, samples
+from quantize_nets import float_program, judged, net, samples
 
 rng = np.random.default_rng(11)
 

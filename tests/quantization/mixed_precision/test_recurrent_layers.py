@@ -13,10 +13,10 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.recurrent_layers import recurrent
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
+from quantize_nets import float_program
 
 STEPS, INPUTS, STATE = 6, 12, 32
 RECURRENT = pathlib.Path(__file__).parents[2] / "runtime" / "recurrent"

@@ -16,11 +16,11 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision import segmented_execution, sensitivity
 from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.program_pass import copied
+from quantize_nets import float_program
 
 RANDOM = np.random.default_rng(5)
 SAMPLES = [[RANDOM.normal(size=(1, 12, 12, 4)).astype(np.float32)] for _ in range(3)]

@@ -11,12 +11,11 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 
 def test_one_sample_scaled_otherwise_spoils_nothing() -> None:

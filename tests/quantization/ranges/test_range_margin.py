@@ -15,10 +15,10 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.step_limits import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.ranges.range_margin import with_range_margin
+from quantize_nets import float_program
 
 
 def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:

@@ -19,10 +19,9 @@ from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.quantization.core.observation import BLOCK, WHOLE, Observation
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.value_range import Range, dequantized, quantized
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.ranges.range_selection import CHOICES, choose, percentile
-from quantize_nets import judged, net, samples
+from quantize_nets import float_program, judged, net, samples
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 

@@ -10,8 +10,8 @@ import pytest
 import pocketgraph
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.ranges.trained_ranges import marked, with_trained_ranges
+from quantize_nets import float_program
 from support import with_weights
 
 LOW, HIGH = -2.04, 3.06  # steps of 0.02

@@ -13,13 +13,12 @@ from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.core import program_runner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, compare_layers, report_of
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
-from quantize_nets import net, rows, samples, wide_graph
+from quantize_nets import float_program, net, rows, samples, wide_graph
 
 
 @pytest.fixture(scope="module")

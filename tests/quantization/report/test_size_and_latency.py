@@ -13,13 +13,12 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.report import size_and_latency
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import quantize_weights, with_quantized_weights
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 rng = np.random.default_rng(3)
 

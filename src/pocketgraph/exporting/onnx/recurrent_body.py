@@ -10,15 +10,13 @@ import numpy as np
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import MOVES, ops_with
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.constant_trip_counts import behind, outside
 
 SUMS = ops_with("sum") | {"BiasAdd"}
-MOVES = ops_with("moves")
-"""What is done to constants inside of a loop."""
 READS = {"TensorArrayReadV3": 2, "TensorListGetItem": 0}
 """What reads a step's input, and which of its inputs is the array's content."""
 

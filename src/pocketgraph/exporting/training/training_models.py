@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.differentiation.variable_nodes import INIT
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.training.stateless_signatures import StatelessSignature, stateless
@@ -19,8 +20,6 @@ from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.feeding.synthetic_feeds import side_effects
 from pocketgraph.runtime.session import Session
-
-INIT = "init"
 
 
 @dataclass(frozen=True)

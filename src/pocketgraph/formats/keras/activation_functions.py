@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pocketgraph.formats.keras.layer_writer import LayerWriter, Value
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter
 from pocketgraph.graph.dtype import FLOAT
 
 OPS = {
@@ -21,7 +21,7 @@ OPS = {
 IDENTITIES = ("linear", None)
 
 
-def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
+def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTensor:
     """What an activation function makes of a tensor.
 
     Raises:
@@ -55,13 +55,13 @@ def activated(writer: LayerWriter, value: Value, function: Any) -> Value:
     raise writer.refuse(f"has the activation '{function}', which is not read")
 
 
-def _hard_sigmoid(writer: LayerWriter, value: Value, slope: float) -> Value:
+def _hard_sigmoid(writer: LayerWriter, value: KerasTensor, slope: float) -> KerasTensor:
     """Keras 2 has a slope of 0.2, Keras 3 one of a sixth."""
     limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
     return writer.add("Minimum", writer.add("Maximum", scaled(writer, value, slope, 0.5), limits[0]), limits[1])
 
 
-def scaled(writer: LayerWriter, value: Value, factor: Any, offset: Any = None) -> Value:
+def scaled(writer: LayerWriter, value: KerasTensor, factor: Any, offset: Any = None) -> KerasTensor:
     """A tensor times a number, and a number added to it."""
     product = writer.add("Mul", value, writer.const(factor, "factor", FLOAT))
     return product if offset is None else writer.add("AddV2", product, writer.const(offset, "offset", FLOAT))

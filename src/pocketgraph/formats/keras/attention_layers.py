@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import scaled
-from pocketgraph.formats.keras.layer_writer import LayerWriter, Rule, Value
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule
 from pocketgraph.formats.keras.operations import Call
 from pocketgraph.graph.dtype import FLOAT
 
 
-def projected(writer: LayerWriter, value: Value, part: str) -> Value:
+def projected(writer: LayerWriter, value: KerasTensor, part: str) -> KerasTensor:
     """What a head has of a tensor, [batch, heads, time, size]."""
     kernel = writer.array(f"{part}/kernel")
     width, heads, size = kernel.shape
@@ -26,12 +26,12 @@ def projected(writer: LayerWriter, value: Value, part: str) -> Value:
     return writer.add("Transpose", split, writer.const([0, 2, 1, 3], "order"), dims=dims)
 
 
-def multi_head_attention(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def multi_head_attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Of a query, values and, where they differ, keys: [batch, time, width] each."""
     call = Call(writer, writer.given, writer.named)
     query, value = call.argument(0, "query"), call.argument(1, "value")
     key = call.argument(2, "key", default=value)
-    if not all(isinstance(one, Value) and len(one.dims) == 3 for one in (query, value, key)):
+    if not all(isinstance(one, KerasTensor) and len(one.dims) == 3 for one in (query, value, key)):
         raise writer.refuse("takes other than sequences, which is not read")
     if call.argument(3, "attention_mask") is not None or call.argument(7, "use_causal_mask"):
         raise writer.refuse("has a mask, which is not read")

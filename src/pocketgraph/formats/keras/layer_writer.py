@@ -13,12 +13,12 @@ from pocketgraph.graph import DType, Node, const, opdefs
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Dims = tuple["int | None", ...]
 
 
-class Value(NamedTuple):
+class KerasTensor(NamedTuple):
     """A tensor: its name, its sizes with the batch's first, as far as known, and its element type.
 
     ``mask`` is a tensor of bools, [batch, time], which says the steps that count; None where all do.
@@ -27,7 +27,7 @@ class Value(NamedTuple):
     ref: str
     dims: Dims
     dtype: DType = FLOAT
-    mask: Value | None = None
+    mask: KerasTensor | None = None
 
 
 class ModelNodes:
@@ -45,7 +45,7 @@ class ModelNodes:
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
-        self._constants: dict[str, Value] = {}
+        self._constants: dict[str, KerasTensor] = {}
         self._endings: dict[tuple[str, str], list[str]] = {}
         for name in weights:
             first, *inner, last = name.split("/") if "/" in name else ("", name)
@@ -67,12 +67,12 @@ class ModelNodes:
         inside = [one for one in found if one.startswith(scope)] or found
         return inside[0] if len(inside) == 1 else None
 
-    def constant(self, name: str) -> Value:
+    def constant(self, name: str) -> KerasTensor:
         """The constant of a stored weight, made once however many calls read it."""
         if name not in self._constants:
             array = self.weights[name]
             made = self.put(const(claim_name(name, self.taken), array))
-            self._constants[name] = Value(made, array.shape, DType.of_numpy(array.dtype))
+            self._constants[name] = KerasTensor(made, array.shape, DType.of_numpy(array.dtype))
         return self._constants[name]
 
 
@@ -117,7 +117,7 @@ class LayerWriter:
             if (list(found) if isinstance(found, tuple) else found) != wanted:
                 raise self.refuse(f"has {name}={found}, which is not read")
 
-    def weight(self, name: str, other: str = "") -> Value:
+    def weight(self, name: str, other: str = "") -> KerasTensor:
         """A weight of the layer, which may have another name in newer files.
 
         Raises:
@@ -137,15 +137,20 @@ class LayerWriter:
                     return stored
         raise self.refuse(f"has no weight '{name}' in the file")
 
-    def const(self, value: Any, name: str, dtype: DType = INT32) -> Value:
+    def const(self, value: Any, name: str, dtype: DType = INT32) -> KerasTensor:
         """A constant of the call."""
         array = np.asarray(value, dtype.numpy)
         made = const(claim_name(f"{self.call}/{name}", self.model.taken), array, dtype)
-        return Value(self.model.put(made), array.shape, dtype)
+        return KerasTensor(self.model.put(made), array.shape, dtype)
 
     def add(
-        self, op: str, *inputs: Value | Sequence[Value], dims: Dims | None = None, name: str = "", **attrs: AttrValue
-    ) -> Value:
+        self,
+        op: str,
+        *inputs: KerasTensor | Sequence[KerasTensor],
+        dims: Dims | None = None,
+        name: str = "",
+        **attrs: AttrValue,
+    ) -> KerasTensor:
         """A node.
 
         Args:
@@ -159,7 +164,7 @@ class LayerWriter:
         made: dict[str, AttrValue] = {}
         refs: list[str] = []
         for argument, given in zip(definition.inputs, inputs, strict=True):
-            values = [given] if isinstance(given, Value) else list(given)
+            values = [given] if isinstance(given, KerasTensor) else list(given)
             refs += [value.ref for value in values]
             if argument.number_attr:
                 made[argument.number_attr] = len(values)
@@ -167,16 +172,16 @@ class LayerWriter:
                 made[argument.type_attr] = values[0].dtype
         node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **attrs})
         (dtype, *_) = opdefs.output_dtypes(node)
-        first = inputs[0] if inputs and isinstance(inputs[0], Value) else Value("", ())
-        return Value(self.model.put(node), first.dims if dims is None else dims, dtype or FLOAT)
+        first = inputs[0] if inputs and isinstance(inputs[0], KerasTensor) else KerasTensor("", ())
+        return KerasTensor(self.model.put(node), first.dims if dims is None else dims, dtype or FLOAT)
 
-    def size(self, value: Value, axis: int) -> Value:
+    def size(self, value: KerasTensor, axis: int) -> KerasTensor:
         """A size that is known when the model runs."""
         shape = self.add("Shape", value, dims=(len(value.dims),))
         bounds = [self.const([at], "axis") for at in (axis, axis + 1)]
         return self.add("StridedSlice", shape, *bounds, self.const([1], "step"), dims=(), shrink_axis_mask=1)
 
-    def sizes(self, wanted: Sequence[int | Value]) -> Value:
+    def sizes(self, wanted: Sequence[int | KerasTensor]) -> KerasTensor:
         """A vector of sizes, of which some are known when the model runs."""
         numbers = [one for one in wanted if isinstance(one, int)]
         if len(numbers) == len(wanted):
@@ -184,10 +189,10 @@ class LayerWriter:
         parts = [self.const(one, "size") if isinstance(one, int) else one for one in wanted]
         return self.add("Pack", parts, dims=(len(wanted),))
 
-    def reshaped(self, value: Value, dims: Dims, like: Value | None = None) -> Value:
+    def reshaped(self, value: KerasTensor, dims: Dims, like: KerasTensor | None = None) -> KerasTensor:
         """A tensor in another shape; where several sizes are unknown, all but the last are those of ``like``."""
         unknown = [axis for axis, size in enumerate(dims) if size is None]
-        wanted: list[int | Value] = [-1 if size is None else size for size in dims]
+        wanted: list[int | KerasTensor] = [-1 if size is None else size for size in dims]
         for axis in unknown[:-1]:
             wanted[axis] = self.size(like or value, axis)
         return self.add("Reshape", value, self.sizes(wanted), dims=dims)
@@ -211,5 +216,5 @@ def broadcast(one: Dims, other: Dims) -> Dims:
     return tuple(second if first == 1 else first for first, second in pairs)
 
 
-Rule = Callable[[LayerWriter, Sequence[Value]], "Value | list[Value]"]
+Rule = Callable[[LayerWriter, Sequence[KerasTensor]], "KerasTensor | list[KerasTensor]"]
 """Writes the nodes of a call for its inputs."""

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, Rule, Value
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT32
 
-Step = Callable[["Loop", Value, list[Value]], list[Value]]
+Step = Callable[["LoopOverTime", KerasTensor, list[KerasTensor]], list[KerasTensor]]
 """The next states, of which the first is the result, for the products of a step's inputs and the states."""
 
 
-class Loop(NamedTuple):
+class LoopOverTime(NamedTuple):
     """A loop that is being written; constants enter it once each."""
 
     writer: LayerWriter
@@ -28,11 +28,11 @@ class Loop(NamedTuple):
     def frame(self) -> bytes:
         return f"{self.writer.call}/while".encode()
 
-    def constant(self, value: Value) -> Value:
+    def constant(self, value: KerasTensor) -> KerasTensor:
         """What does not change from step to step, inside."""
         return self.writer.add("Enter", value, dims=value.dims, frame_name=self.frame, is_constant=True)
 
-    def number(self, like: Value, value: float) -> Value:
+    def number(self, like: KerasTensor, value: float) -> KerasTensor:
         """A constant inside; it waits for the step."""
         made = self.writer.const(value, "number", FLOAT)
         node = self.writer.model.nodes[made.ref]
@@ -40,7 +40,7 @@ class Loop(NamedTuple):
         return made
 
 
-def recurrent(writer: LayerWriter, inputs: Sequence[Value]) -> Value | list[Value]:
+def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
     """SimpleRNN, LSTM and GRU."""
     writer.expect(stateful=False, time_major=False)
     value, *given = inputs
@@ -55,7 +55,7 @@ def recurrent(writer: LayerWriter, inputs: Sequence[Value]) -> Value | list[Valu
     return [first, *states] if writer.config.get("return_state", False) else first
 
 
-def _in_steps(writer: LayerWriter, value: Value, name: str) -> Value:
+def _in_steps(writer: LayerWriter, value: KerasTensor, name: str) -> KerasTensor:
     """A tensor with time ahead of the batch, and in the order in which it is read."""
     order = [1, 0, *range(2, len(value.dims))]
     dims: Dims = tuple(value.dims[axis] for axis in order)
@@ -66,10 +66,10 @@ def _in_steps(writer: LayerWriter, value: Value, name: str) -> Value:
 
 
 def _over_time(
-    writer: LayerWriter, products: Value, mask: Value | None, step: Step, start: Sequence[Value]
-) -> tuple[Value, list[Value]]:
+    writer: LayerWriter, products: KerasTensor, mask: KerasTensor | None, step: Step, start: Sequence[KerasTensor]
+) -> tuple[KerasTensor, list[KerasTensor]]:
     """The results of all steps, [batch, time, units], and the last states."""
-    loop = Loop(writer)
+    loop = LoopOverTime(writer)
     length = products.dims[1] if products.dims[1] is not None else writer.size(products, 1)
     length = writer.const(length, "length") if isinstance(length, int) else length
     steps = writer.add("Range", writer.const(0, "first"), length, writer.const(1, "delta"), dims=(products.dims[1],))
@@ -106,27 +106,29 @@ def _over_time(
     return results, list(states)
 
 
-def _waiting(writer: LayerWriter, like: Value, number: int) -> Value:
+def _waiting(writer: LayerWriter, like: KerasTensor, number: int) -> KerasTensor:
     """A whole number inside the loop."""
     made = writer.const(number, "number", INT32)
     writer.model.put(writer.model.nodes[made.ref].replace(inputs=[f"^{like.ref}"]))
     return made
 
 
-def _array(writer: LayerWriter, length: Value, of: Value) -> tuple[Value, Value]:
+def _array(writer: LayerWriter, length: KerasTensor, of: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
     """An array of tensors, and its flow."""
     array = writer.add("TensorArrayV3", length, dims=(2,), dtype=of.dtype)
-    return array, Value(f"{array.ref}:1", (), FLOAT)
+    return array, KerasTensor(f"{array.ref}:1", (), FLOAT)
 
 
-def _filled(writer: LayerWriter, value: Value, steps: Value, length: Value) -> tuple[Value, Value, Dims, DType]:
+def _filled(
+    writer: LayerWriter, value: KerasTensor, steps: KerasTensor, length: KerasTensor
+) -> tuple[KerasTensor, KerasTensor, Dims, DType]:
     """An array of a tensor's rows: it, its flow, and the sizes and type of a row."""
     array, flow = _array(writer, length, value)
     flow = writer.add("TensorArrayScatterV3", array, steps, value, flow, dims=())
     return array, flow, value.dims[1:], value.dtype
 
 
-def _products(writer: LayerWriter, value: Value, bias: np.ndarray | None) -> Value:
+def _products(writer: LayerWriter, value: KerasTensor, bias: np.ndarray | None) -> KerasTensor:
     """The inputs of all steps times their weights, and the bias."""
     kernel = writer.weight("kernel")
     rows = writer.add("MatMul", writer.reshaped(value, (None, kernel.dims[0])), kernel, dims=(None, kernel.dims[1]))
@@ -139,32 +141,32 @@ def _bias(writer: LayerWriter) -> np.ndarray | None:
     return writer.array("bias") if writer.config.get("use_bias", True) else None
 
 
-def _times(loop: Loop, value: Value, matrix: Value) -> Value:
+def _times(loop: LoopOverTime, value: KerasTensor, matrix: KerasTensor) -> KerasTensor:
     return loop.writer.add("MatMul", value, loop.constant(matrix), dims=(value.dims[0], matrix.dims[1]))
 
 
-def _gates(loop: Loop, value: Value, count: int, time: Value) -> list[Value]:
+def _gates(loop: LoopOverTime, value: KerasTensor, count: int, time: KerasTensor) -> list[KerasTensor]:
     """A tensor's columns in equal parts."""
     dims = (value.dims[0], int(value.dims[1] or 0) // count)
     split = loop.writer.add("Split", _waiting(loop.writer, time, 1), value, dims=dims, num_split=count)
     return [split._replace(ref=f"{split.ref}:{port}" if port else split.ref) for port in range(count)]
 
 
-def simple_rnn(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value]:
+def simple_rnn(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int, KerasTensor]:
     matrix = writer.weight("recurrent_kernel")
 
-    def step(loop: Loop, product: Value, states: list[Value]) -> list[Value]:
+    def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         total = writer.add("AddV2", product, _times(loop, states[0], matrix))
         return [activated(writer, total, writer.config.get("activation", "tanh"))]
 
     return step, 1, _products(writer, value, _bias(writer))
 
 
-def lstm(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value]:
+def lstm(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int, KerasTensor]:
     matrix = writer.weight("recurrent_kernel")
     outer, gate = writer.config.get("activation", "tanh"), writer.config.get("recurrent_activation", "hard_sigmoid")
 
-    def step(loop: Loop, product: Value, states: list[Value]) -> list[Value]:
+    def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         result, cell = states
         total = writer.add("AddV2", product, _times(loop, result, matrix))
         parts = _gates(loop, total, 4, total)
@@ -176,7 +178,7 @@ def lstm(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Valu
     return step, 2, _products(writer, value, _bias(writer))
 
 
-def gru(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value]:
+def gru(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int, KerasTensor]:
     """With ``reset_after`` the products of the state have a bias of their own, and are reset after they are made."""
     after = bool(writer.config.get("reset_after", False))
     outer, gate = writer.config.get("activation", "tanh"), writer.config.get("recurrent_activation", "hard_sigmoid")
@@ -188,7 +190,7 @@ def gru(writer: LayerWriter, value: Value, units: int) -> tuple[Step, int, Value
     last = None if after else writer.const(whole[:, 2 * units :], "candidate_kernel", FLOAT)
     offset = None if inner is None else writer.const(inner, "recurrent_bias", FLOAT)
 
-    def step(loop: Loop, product: Value, states: list[Value]) -> list[Value]:
+    def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         (state,) = states
         update, reset, candidate = _gates(loop, product, 3, product)
         recurrent = _times(loop, state, matrix)

@@ -20,9 +20,9 @@ from pocketgraph.formats.content import WITH_KERAS
 from pocketgraph.formats.keras.saved_variables import variables_of_layers
 from pocketgraph.formats.keras.topology import Config, parse
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.protobuf.wire import Buffer
 
-Array = np.ndarray[Any, Any]
 DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, MemoryError)
 """What h5py raises for files that are not what they say."""
 HIGHEST_RATIO = 1100

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import OPS, activated
-from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, Value, broadcast, elements, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, broadcast, elements, pair
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -48,10 +48,10 @@ class Call(NamedTuple):
         found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
         return self.given[place] if place < len(self.given) else default if found is None else found
 
-    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> Value:
+    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
         """An argument as a tensor; numbers become constants."""
         found = self.argument(place, *names)
-        if isinstance(found, Value):
+        if isinstance(found, KerasTensor):
             return found
         if found is None or not isinstance(found, (int, float, list, np.ndarray)):
             raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
@@ -64,33 +64,33 @@ class Call(NamedTuple):
         return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
 
 
-def arithmetic(op: str) -> Callable[[Call], Value]:
-    def written(call: Call) -> Value:
+def arithmetic(op: str) -> Callable[[Call], KerasTensor]:
+    def written(call: Call) -> KerasTensor:
         first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
-        like = next((one.dtype for one in (first, second) if isinstance(one, Value)), FLOAT)
+        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), FLOAT)
         one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
         return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
 
 
-def elementwise(op: str) -> Callable[[Call], Value]:
+def elementwise(op: str) -> Callable[[Call], KerasTensor]:
     return lambda call: call.writer.add(op, call.tensor(0, "x", "features"))
 
 
-def function(name: str) -> Callable[[Call], Value]:
+def function(name: str) -> Callable[[Call], KerasTensor]:
     return lambda call: activated(call.writer, call.tensor(0, "x", "features"), name)
 
 
-def softmax(call: Call) -> Value:
+def softmax(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
     if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
         raise call.writer.refuse("is a softmax along another axis than the last, which is not read")
     return call.writer.add("Softmax", value)
 
 
-def reduction(op: str) -> Callable[[Call], Value]:
-    def written(call: Call) -> Value:
+def reduction(op: str) -> Callable[[Call], KerasTensor]:
+    def written(call: Call) -> KerasTensor:
         value, axes = call.tensor(0, "x", "input_tensor"), call.axes("axis")
         keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
         dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
@@ -99,9 +99,9 @@ def reduction(op: str) -> Callable[[Call], Value]:
     return written
 
 
-def concatenation(call: Call) -> Value:
+def concatenation(call: Call) -> KerasTensor:
     values = call.argument(0, "values", "xs", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, Value) for one in values):
+    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("joins what are no tensors, which is not read")
     axis = int(call.argument(1, "axis", default=-1)) % len(values[0].dims)
     sizes = [one.dims[axis] for one in values]
@@ -110,10 +110,10 @@ def concatenation(call: Call) -> Value:
     return call.writer.add("ConcatV2", list(values), call.writer.const(axis, "axis"), dims=dims)
 
 
-def reshaping(call: Call) -> Value:
+def reshaping(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "tensor")
     wanted = call.argument(1, "newshape", "shape", default=())
-    if not isinstance(wanted, (list, tuple)) or any(isinstance(size, Value) for size in wanted):
+    if not isinstance(wanted, (list, tuple)) or any(isinstance(size, KerasTensor) for size in wanted):
         raise call.writer.refuse("takes a shape that is computed, which is not read")
     dims: list[int | None] = [None if size in (None, -1) else int(size) for size in wanted]
     whole, rest = elements(value.dims), elements(tuple(size for size in dims if size is not None))
@@ -124,14 +124,14 @@ def reshaping(call: Call) -> Value:
     return call.writer.reshaped(value, tuple(dims))
 
 
-def expanding(call: Call) -> Value:
+def expanding(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "input")
     (axis,) = (axis % (len(value.dims) + 1) for axis in pair(call.argument(1, "axis", default=-1), 1))
     dims = (*value.dims[:axis], 1, *value.dims[axis:])
     return call.writer.add("ExpandDims", value, call.writer.const(axis, "axis"), dims=dims)
 
 
-def squeezing(call: Call) -> Value:
+def squeezing(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "input")
     told = call.argument(1, "axis")
     axes = call.axes("axis") if told is not None else [axis for axis, size in enumerate(value.dims) if size == 1]
@@ -139,14 +139,14 @@ def squeezing(call: Call) -> Value:
     return call.writer.add("Squeeze", value, dims=dims, squeeze_dims=tuple(axes))
 
 
-def transposition(call: Call) -> Value:
+def transposition(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "a")
     order = call.argument(1, "axes", "perm") or list(reversed(range(len(value.dims))))
     dims: Dims = tuple(value.dims[axis] for axis in order)
     return call.writer.add("Transpose", value, call.writer.const(list(order), "order"), dims=dims)
 
 
-def product(call: Call) -> Value:
+def product(call: Call) -> KerasTensor:
     one, other = call.tensor(0, "x1", "a"), call.tensor(1, "x2", "b")
     turned = [bool(call.named.get(name, False)) for name in ("transpose_a", "transpose_b")]
     if min(len(one.dims), len(other.dims)) < 2:
@@ -156,30 +156,30 @@ def product(call: Call) -> Value:
     return call.writer.add("BatchMatMulV2", one, other, dims=dims, adj_x=turned[0], adj_y=turned[1])
 
 
-def casting(call: Call) -> Value:
+def casting(call: Call) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
     made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
     return made._replace(dtype=wanted)
 
 
-def clipping(call: Call) -> Value:
+def clipping(call: Call) -> KerasTensor:
     value = call.tensor(0, "x", "t")
     low, high = (call.tensor(place, *names, like=value.dtype)
                  for place, names in ((1, ("x_min", "clip_value_min")), (2, ("x_max", "clip_value_max"))))  # fmt: skip
     return call.writer.add("Minimum", call.writer.add("Maximum", value, low), high)
 
 
-def stacking(call: Call) -> Value:
+def stacking(call: Call) -> KerasTensor:
     values = call.argument(0, "values", "x", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, Value) for one in values):
+    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("stacks what are no tensors, which is not read")
     axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
     dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
     return call.writer.add("Pack", list(values), dims=dims, axis=axis)
 
 
-def unit_length(call: Call) -> Value:
+def unit_length(call: Call) -> KerasTensor:
     """Along axes, with TensorFlow's smallest square."""
     value, axes = call.tensor(0, "x"), call.axes("axis")
     dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
@@ -189,11 +189,11 @@ def unit_length(call: Call) -> Value:
     return call.writer.add("Mul", value, call.writer.add("Rsqrt", call.writer.add("Maximum", squares, least)))
 
 
-def slicing(call: Call) -> Value:
+def slicing(call: Call) -> KerasTensor:
     """``x[…]``, with the masks of StridedSlice."""
     value, spec = call.tensor(0), call.argument(1, "slice_spec", "key", default=())
     parts = [_slice(part) for part in (spec if isinstance(spec, (list, tuple)) else [spec])]
-    if sum(part is Ellipsis for part in parts) > 1 or any(isinstance(part, Value) for part in parts):
+    if sum(part is Ellipsis for part in parts) > 1 or any(isinstance(part, KerasTensor) for part in parts):
         raise call.writer.refuse("is cut at places that are computed, which is not read")
     if Ellipsis in parts:
         at = parts.index(Ellipsis)
@@ -228,10 +228,10 @@ def slicing(call: Call) -> Value:
 def _slice(part: Any) -> Any:
     if isinstance(part, Mapping):
         return slice(*(part.get(name) for name in ("start", "stop", "step")))
-    return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, Value)) else int(part)
+    return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, KerasTensor)) else int(part)
 
 
-OPERATIONS: dict[str, Callable[[Call], Value]] = {
+OPERATIONS: dict[str, Callable[[Call], KerasTensor]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"))},

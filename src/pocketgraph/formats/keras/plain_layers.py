@@ -10,9 +10,9 @@ import numpy as np
 from pocketgraph.formats.keras.activation_functions import activated, scaled
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
+    KerasTensor,
     LayerWriter,
     Rule,
-    Value,
     broadcast,
     elements,
     pair,
@@ -21,7 +21,7 @@ from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 
-def dense(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The last axis times a matrix, and a bias."""
     (value,) = inputs
     kernel = writer.weight("kernel")
@@ -32,7 +32,7 @@ def dense(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.reshaped(with_bias(writer, writer.add("MatMul", rows, kernel, dims=(None, dims[-1]))), dims, value)
 
 
-def batch_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of training, a factor and an offset for each channel."""
     (value,) = inputs
     axis = writer.config.get("axis", -1)
@@ -50,7 +50,7 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return scaled(writer, value, factor, offset)
 
 
-def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the data, which are weights, or written down, for each position of some axes."""
     value, axis, told = inputs[0], writer.config.get("axis", -1), writer.config.get("mean")
     axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
@@ -63,7 +63,7 @@ def normalization(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return scaled(writer, value, 1 / deviation, -mean / deviation)
 
 
-def layer_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def layer_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the example, over one or more axes."""
     (value,) = inputs
     axes = [axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1)]
@@ -80,7 +80,7 @@ def layer_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
 
 
-def group_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the example, over space and a group of channels."""
     (value,) = inputs
     rank, count = len(value.dims), int(value.dims[-1] or 0)
@@ -101,11 +101,11 @@ def group_norm(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
 
 
-def activation(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def activation(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return activated(writer, inputs[0], writer.config.get("activation"))
 
 
-def relu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """ReLU, with a largest value or a slope below zero."""
     writer.expect(threshold=0)
     largest = writer.config.get("max_value")
@@ -119,48 +119,48 @@ def relu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.add("Minimum", value, writer.const(largest, "max_value", FLOAT))
 
 
-def leaky_relu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def leaky_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     slope = writer.config.get("alpha", writer.config.get("negative_slope", 0.3))
     return writer.add("LeakyRelu", inputs[0], alpha=float(np.ravel(slope)[0]))
 
 
-def prelu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def prelu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A slope below zero for each element, or for those that share an axis."""
     (value,) = inputs
     above, below = writer.add("Relu", value), writer.add("Relu", writer.add("Neg", value), name="below")
     return writer.add("Sub", above, writer.add("Mul", below, writer.weight("alpha")))
 
 
-def elu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def elu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     writer.expect(alpha=1)
     return writer.add("Elu", inputs[0])
 
 
-def thresholded_relu(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def thresholded_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
     above = writer.add("Cast", writer.add("Greater", inputs[0], limit), SrcT=BOOL, DstT=FLOAT)
     return writer.add("Mul", inputs[0], above)
 
 
-def softmax(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def softmax(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     axis = writer.config.get("axis", -1)
     if axis not in (-1, [-1], len(inputs[0].dims) - 1):
         raise writer.refuse(f"has axis={axis}, which is not read: not the last one")
     return writer.add("Softmax", inputs[0])
 
 
-def identity(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def identity(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """What does something in training alone."""
     return inputs[0]
 
 
-def flatten(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def flatten(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     writer.expect(data_format="channels_last")
     (value,) = inputs
     return writer.reshaped(value, (value.dims[0], elements(value.dims[1:])))
 
 
-def reshape(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def reshape(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Another shape for each example, of which one size may be what remains."""
     (value,) = inputs
     wanted = [None if size in (-1, None) else int(size) for size in writer.config["target_shape"]]
@@ -170,13 +170,13 @@ def reshape(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.reshaped(value, (value.dims[0], *wanted))
 
 
-def permute(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def permute(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     order = [0, *writer.config["dims"]]
     dims = tuple(inputs[0].dims[axis] for axis in order)
     return writer.add("Transpose", inputs[0], writer.const(order, "order"), dims=dims)
 
 
-def repeat_vector(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def repeat_vector(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A vector of each example, several times in a row."""
     (value,) = inputs
     count = int(writer.config["n"])
@@ -186,7 +186,7 @@ def repeat_vector(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     )
 
 
-def embedding(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def embedding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The row of a table for each number."""
     (value,) = inputs
     table = writer.weight("embeddings")
@@ -198,7 +198,7 @@ def embedding(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return rows._replace(mask=writer.add("NotEqual", value, writer.const(0, "padding", value.dtype), name="mask"))
 
 
-def masking(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def masking(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Steps whose elements all have one value do not count, and are zero."""
     (value,) = inputs
     differs = writer.add(
@@ -210,7 +210,7 @@ def masking(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.add("Mul", value, writer.add("Cast", kept, SrcT=BOOL, DstT=FLOAT))._replace(mask=mask)
 
 
-def rescaling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def rescaling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     scale, offset = (np.asarray(writer.config.get(name, usual)) for name, usual in (("scale", 1), ("offset", 0)))
     return scaled(writer, inputs[0], scale, offset)
 
@@ -225,20 +225,20 @@ MERGES = {
 }
 
 
-def merge(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Two or more tensors, element by element."""
     op = MERGES[writer.kind]
     if len(inputs) < 2:
         raise writer.refuse("takes a single tensor, which is not read")
 
-    def both(one: Value, other: Value) -> Value:
+    def both(one: KerasTensor, other: KerasTensor) -> KerasTensor:
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     made = reduce(both, inputs)
     return scaled(writer, made, 1 / len(inputs)) if writer.kind == "Average" else made
 
 
-def concatenate(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def concatenate(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     rank = len(inputs[0].dims)
     axis = int(writer.config.get("axis", -1)) % rank
     sizes = [value.dims[axis] for value in inputs]

@@ -8,14 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.keras.topology import DEEPEST, MODELS, Config
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Variables = Callable[[str], "list[Array]"]
 """The arrays of what is stored at a path."""
 KERNEL = ("kernel", "bias")

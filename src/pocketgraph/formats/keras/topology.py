@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, ModelNodes, Value
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
 from pocketgraph.formats.keras.operations import OPERATIONS, Call, operation
 from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Config = Mapping[str, Any]
 _Endpoint = tuple[str, int, int]
 """A layer, the number of a call of it, and of the result."""
@@ -45,7 +45,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
     nodes = ModelNodes(weights, where, version or told * told.startswith("3."))
     try:
         model = described.get("model_config", described)
-        ends = _Model(nodes, model["class_name"], model["config"], "", 0).written()
+        ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
     except (
@@ -72,7 +72,7 @@ def _with_port(ref: str) -> str:
     return ref if ":" in ref else f"{ref}:0"
 
 
-class _Model:
+class _NestedModel:
     """A model, or one that is a layer of another.
 
     Attributes:
@@ -85,15 +85,15 @@ class _Model:
             raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
         self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
-        self.layers = [_Layer(layer) for layer in self.config["layers"]]
-        self.made: dict[tuple[str, int], list[Value]] = {}
+        self.layers = [_LayerConfig(layer) for layer in self.config["layers"]]
+        self.made: dict[tuple[str, int], list[KerasTensor]] = {}
 
-    def written(self, given: Sequence[Value] = ()) -> tuple[list[Value], list[Value]]:
+    def written(self, given: Sequence[KerasTensor] = ()) -> tuple[list[KerasTensor], list[KerasTensor]]:
         """The nodes of a call of the model; its inputs (placeholders where none are given) and outputs."""
         if self.kind == "Sequential":
             return self._sequence(given)
         names = [(str(name), int(call), int(port)) for name, call, port in _endpoints(self.config["input_layers"])]
-        inputs: list[Value] = []
+        inputs: list[KerasTensor] = []
         by_name = {layer.name: layer for layer in self.layers}
         for at, (name, _, _) in enumerate(names):
             value = given[at] if given else self._placeholder(by_name[name])
@@ -121,7 +121,7 @@ class _Model:
                 pending += reversed(missing)
         return inputs, [self.made[name, call][port] for name, call, port in outputs]
 
-    def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]]:
+    def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]]:
         """The layer of each call, by its name and the call's number, and what the call takes.
 
         Keras numbers the calls of a model that is a layer from one, and leaves out the first, which made it.
@@ -130,14 +130,14 @@ class _Model:
         read: dict[str, set[int]] = {}
         for name, call, _ in (*outputs, *(end for each in calls.values() for ends in each for end in ends)):
             read.setdefault(name, set()).add(call)
-        found: dict[tuple[str, int], tuple[_Layer, list[_Endpoint]]] = {}
+        found: dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]] = {}
         for layer in self.layers:
             ends, asked = calls[layer.name], read.get(layer.name, {0})
             first = int(layer.kind in MODELS and 0 not in asked and max(asked) == len(ends))
             found.update({(layer.name, index): (layer, call) for index, call in enumerate(ends, first)})
         return found
 
-    def _sequence(self, given: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    def _sequence(self, given: Sequence[KerasTensor]) -> tuple[list[KerasTensor], list[KerasTensor]]:
         layers = [layer for layer in self.layers if layer.kind != INPUT]
         values = list(given) or [self._placeholder(self.layers[0])]
         inputs = values
@@ -145,7 +145,7 @@ class _Model:
             values = self._called(layer, values, 0)
         return inputs, values
 
-    def _placeholder(self, layer: _Layer) -> Value:
+    def _placeholder(self, layer: _LayerConfig) -> KerasTensor:
         shape, dtype = layer.input_shape(), FLOAT
         if shape is None:
             raise FormatError(f"the layer '{layer.name}' does not say the shape of its input", where=self.nodes.where)
@@ -156,13 +156,13 @@ class _Model:
         node = Node(
             claim_name(self.scope + name, self.nodes.taken), "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)}
         )
-        return Value(self.nodes.put(node), shape, dtype)
+        return KerasTensor(self.nodes.put(node), shape, dtype)
 
-    def _called(self, layer: _Layer, values: list[Value], index: int) -> list[Value]:
+    def _called(self, layer: _LayerConfig, values: list[KerasTensor], index: int) -> list[KerasTensor]:
         """The results of a call; the node that makes the first has the layer's name."""
         name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
         if layer.kind in MODELS:
-            inner = _Model(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
+            inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
             return inner.written(values)[1]
         writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
         made = self._by_rule(writer, layer, values, index)
@@ -181,7 +181,9 @@ class _Model:
             self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
         return [results[0]._replace(ref=name, mask=mask), *results[1:]]
 
-    def _by_rule(self, writer: LayerWriter, layer: _Layer, values: list[Value], index: int) -> Value | list[Value]:
+    def _by_rule(
+        self, writer: LayerWriter, layer: _LayerConfig, values: list[KerasTensor], index: int
+    ) -> KerasTensor | list[KerasTensor]:
         """What the rule of the layer's class, or of the operation that it stands for, writes."""
         writer.given, writer.named = layer.arguments(index, values)
         named = operation(layer.kind, layer.config, layer.module, is_of_keras_3=layer.is_called_as_in_keras_3)
@@ -195,7 +197,7 @@ class _Model:
         return rule(writer, values)
 
 
-class _Layer:
+class _LayerConfig:
     """What a model says of one of its layers."""
 
     def __init__(self, described: Config) -> None:
@@ -215,7 +217,7 @@ class _Layer:
         """What each call takes: layer, call and output."""
         return [list(_sources(call)) for call in self._calls]
 
-    def arguments(self, index: int, values: Sequence[Value]) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, index: int, values: Sequence[KerasTensor]) -> tuple[list[Any], dict[str, Any]]:
         """What a call takes, by place and by name, with the tensors in it."""
         if not self._calls:
             return list(values), {}
@@ -235,11 +237,11 @@ class _Layer:
         """The sizes of what the layer takes, where it begins a model."""
         found = self.config.get("batch_input_shape") or self.config.get("batch_shape")
         if found is None and self.kind in MODELS:
-            return _Layer(self.config["layers"][0]).input_shape()
+            return _LayerConfig(self.config["layers"][0]).input_shape()
         return None if found is None else tuple(None if size is None else int(size) for size in found)
 
 
-def _filled(item: Any, values: Iterator[Value]) -> Any:
+def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
     """An argument as a file has it, its tensors taken from the values, which come in the order of ``_sources``."""
     if isinstance(item, Mapping):
         kind, config = item.get("class_name"), item.get("config")

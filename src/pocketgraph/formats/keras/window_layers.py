@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, LayerWriter, Rule, Value, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, pair
 from pocketgraph.graph.attr import AttrValue
 
 SPACE = {"1D": 1, "2D": 2, "3D": 3}
@@ -23,24 +23,24 @@ def strided(size: int | None, window: int, stride: int, padding: str) -> int | N
     return -(-size // stride) if padding == "same" else (size - window) // stride + 1
 
 
-def with_height(writer: LayerWriter, value: Value) -> Value:
+def with_height(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A sequence as a picture one pixel high."""
     dims = (value.dims[0], 1, *value.dims[1:])
     return writer.add("ExpandDims", value, writer.const(1, "height"), dims=dims)
 
 
-def without_height(writer: LayerWriter, value: Value) -> Value:
+def without_height(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("Squeeze", value, dims=(value.dims[0], *value.dims[2:]), squeeze_dims=(1,))
 
 
-def with_bias(writer: LayerWriter, value: Value) -> Value:
+def with_bias(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A contraction's result with the bias that the layer may have, and its activation."""
     if writer.config.get("use_bias", True):
         value = writer.add("BiasAdd", value, writer.weight("bias"))
     return activated(writer, value, writer.config.get("activation"))
 
 
-def convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Conv1D, Conv2D, Conv3D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
@@ -85,13 +85,13 @@ def convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return with_bias(writer, without_height(writer, value) if flat else value)
 
 
-def transposed_convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def transposed_convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Conv2DTranspose; its kernel is [height, width, outputs, inputs]."""
     writer.expect(data_format="channels_last", dilation_rate=[1, 1], output_padding=None)
     (value,) = inputs
     kernel, strides = writer.weight("kernel"), pair(writer.config.get("strides", 1))
     padding = str(writer.config.get("padding", "valid"))
-    space: list[int | Value] = []
+    space: list[int | KerasTensor] = []
     for axis, (window, stride) in enumerate(zip(kernel.dims[:2], strides, strict=True), 1):
         more = max(int(window or 1) - stride, 0) if padding == "valid" else 0
         space.append(affine(writer, value, axis, stride, more))
@@ -105,7 +105,7 @@ def transposed_convolution(writer: LayerWriter, inputs: Sequence[Value]) -> Valu
     return with_bias(writer, made)
 
 
-def affine(writer: LayerWriter, value: Value, axis: int, factor: int, more: int) -> int | Value:
+def affine(writer: LayerWriter, value: KerasTensor, axis: int, factor: int, more: int) -> int | KerasTensor:
     """A size of a tensor times a number, and more."""
     size = value.dims[axis]
     if size is not None:
@@ -115,7 +115,7 @@ def affine(writer: LayerWriter, value: Value, axis: int, factor: int, more: int)
     return writer.add("AddV2", found, writer.const(more, "more")) if more else found
 
 
-def pooling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """MaxPooling and AveragePooling along one, two or three axes."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
@@ -134,7 +134,7 @@ def pooling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return without_height(writer, made) if space == 1 else made
 
 
-def global_pooling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def global_pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The mean or the largest of all of space."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
@@ -154,19 +154,19 @@ def margins(writer: LayerWriter, name: str, space: int) -> list[tuple[int, ...]]
     return [pair(one) for one in listed]
 
 
-def padded(writer: LayerWriter, value: Value, ends: Sequence[Sequence[int]]) -> Value:
+def padded(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]]) -> KerasTensor:
     inner = zip(value.dims[1:-1], ends, strict=True)
     dims = (value.dims[0], *(None if size is None else size + sum(end) for size, end in inner), value.dims[-1])
     return writer.add("Pad", value, writer.const([(0, 0), *ends, (0, 0)], "paddings"), dims=dims)
 
 
-def zero_padding(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def zero_padding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Zeros around space."""
     writer.expect(data_format="channels_last")
     return padded(writer, inputs[0], margins(writer, "padding", axes_of_space(writer)))
 
 
-def cropping(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def cropping(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Space without its margins."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
@@ -180,7 +180,7 @@ def cropping(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     )  # fmt: skip
 
 
-def upsampling(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def upsampling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """UpSampling1D and UpSampling2D; bilinear ones take corners, as TensorFlow.js, and pixels' centres in Keras 3."""
     writer.expect(data_format="channels_last")
     (value,) = inputs

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pocketgraph.formats.keras import attention_layers, loops_over_time, plain_layers, window_layers
-from pocketgraph.formats.keras.layer_writer import LayerWriter, Rule, Value
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule
 
 
 def inner_layer(writer: LayerWriter, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
@@ -19,7 +19,7 @@ def inner_layer(writer: LayerWriter, described: Mapping[str, Any], name: str) ->
     return inner, rule
 
 
-def time_distributed(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
+def time_distributed(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A layer for each step, the steps taken as a larger batch."""
     (value,) = inputs
     inner, rule = inner_layer(writer, writer.config["layer"], "step")
@@ -29,12 +29,12 @@ def time_distributed(writer: LayerWriter, inputs: Sequence[Value]) -> Value:
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)
 
 
-def bidirectional(writer: LayerWriter, inputs: Sequence[Value]) -> Value | list[Value]:
+def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
     """A recurrent layer from the first step to the last, and another from the last to the first."""
     described = writer.config["layer"]
     config = dict(described["config"])
     name = config["name"].removeprefix("forward_")
-    both: list[Value] = []
+    both: list[KerasTensor] = []
     for way in ("forward", "backward"):
         config |= {"name": f"{way}_{name}", "go_backwards": way == "backward"}
         inner, rule = inner_layer(writer, {**described, "config": dict(config)}, way)

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.arrays import Array, is_small_float, reserve, widened
+from pocketgraph.kernels.arrays import PLAIN, Array, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import Value, kernel
 
 Binary = Callable[[Any, Any], Any]
-PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
-
-
 LARGE = 1 << 28
 """Elements that two operands may make together before it is looked at whether their result may be made."""
 

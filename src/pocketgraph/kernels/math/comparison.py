@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.arrays import Array, reserve, widened
-from pocketgraph.kernels.math.arithmetic import LARGE, PLAIN, paired
+from pocketgraph.kernels.arrays import PLAIN, Array, reserve, widened
+from pocketgraph.kernels.math.arithmetic import LARGE, paired
 from pocketgraph.kernels.registry import kernel
 
 ORDERS: dict[str, Callable[[Any, Any], Any]] = {

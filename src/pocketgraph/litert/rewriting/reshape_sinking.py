@@ -10,13 +10,9 @@ with a reshape between the convolution and its bias.
 
 from __future__ import annotations
 
-from pocketgraph.litert.operator_traits import BINARY
+from pocketgraph.litert.operator_traits import BINARY, UNARY
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.value_uses import ValueUses
-
-UNARY = frozenset((
-    "ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SQUARE", "TANH",
-))  # fmt: skip
 
 
 def reshape_later(program: Program) -> None:
@@ -64,7 +60,7 @@ def reshape_later(program: Program) -> None:
 
 def _place(operation: Operation) -> int | None:
     """Where the value stands that the operation goes over; None when it is not of this kind."""
-    if operation.code in UNARY:
+    if operation.code in UNARY or operation.code == "SQUARE":
         return 0
     if operation.code not in BINARY or len(operation.inputs) != 2:
         return None

@@ -15,11 +15,10 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
-from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS, UNARY
 from pocketgraph.litert.program import Operation, Program, Value, reshaped, sliding
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders, zeros_around
 
-UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
 
 DEEPEST = 100  # operations between a stride and where it goes to

@@ -11,16 +11,12 @@ import numpy as np
 
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ELEMENTWISE
 from pocketgraph.litert.program import Operation, Program, Value
 
 Order = tuple[int, ...]
 
-ELEMENTWISE = frozenset((
-    "ABS", "ADD", "CAST", "CEIL", "COS", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "GREATER",
-    "GREATER_EQUAL", "LEAKY_RELU", "LESS", "LESS_EQUAL", "LOG", "LOGICAL_AND", "LOGICAL_NOT",
-    "LOGICAL_OR", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "NOT_EQUAL", "POW", "RELU", "RELU6", "RELU_N1_TO_1",
-    "ROUND", "RSQRT", "SELECT_V2", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH",
-))  # fmt: skip
+SINKING = ELEMENTWISE - {"GELU", "PRELU", "SELECT"}
 REDUCING = frozenset(("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"))
 BY_ROW = frozenset(("PAD", "PADV2", "MIRROR_PAD", "SLICE"))
 """Operators whose constant operands have one row for each axis."""
@@ -62,7 +58,7 @@ class _Sinking:
         if len(orders) != 1:
             return False
         order = orders.pop()
-        if operation.code in ELEMENTWISE:
+        if operation.code in SINKING:
             return self.elementwise(operation, order)
         if operation.code == "CONCATENATION":
             return self.concatenation(operation, order)

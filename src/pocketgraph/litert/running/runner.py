@@ -159,11 +159,6 @@ class PlainRunner:
 
         return run
 
-    @property
-    def interpreter(self) -> Any:
-        """LiteRT's own."""
-        return self._interpreter
-
     def resize(self, shapes: Mapping[int, tuple[int, ...]]) -> None:
         """Gives inputs other shapes, by their places; the others keep theirs.
 

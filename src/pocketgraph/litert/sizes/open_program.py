@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Node, canonical
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import (
@@ -32,7 +33,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     taken_elements,
 )
 from pocketgraph.litert.sizes.size_guards import Guarded, Rows
-from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeInputs, SizeOperand, constant
+from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import SLICES, cut, known_counts, taken_by
 from pocketgraph.litert.sizes.unit_axes import (
     elements_with_units,
@@ -298,11 +299,11 @@ class _Opening:
         source, made = operation.operands[0], operation.outputs[0]
         rank = len(source.shape)
         starts, ends, steps = (self._numbers(node, place) for place in (1, 2, 3))
-        masks = {name: int(node.attr(name, 0)) for name in MASKS}
+        masks = {name: int(node.attr(name, 0)) for name in SLICE_MASKS}
         if masks["ellipsis_mask"] or masks["new_axis_mask"] or len(starts) > rank:
             raise NotCertain
         rest = range(len(starts), rank)
-        free_begin, free_end = (masks[name] | sum(1 << axis for axis in rest) for name in MASKS[:2])
+        free_begin, free_end = (masks[name] | sum(1 << axis for axis in rest) for name in SLICE_MASKS[:2])
         begin, end, step = ([*given, *[fill for _ in rest]] for given, fill in ((starts, 0), (ends, 0), (steps, 1)))
         for axis in range(len(starts)):
             by, first = step[axis], begin[axis]

@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
-
-MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 class SizeOperand(Record):
@@ -129,7 +128,7 @@ class SizeInputs:
             "STRIDED_SLICE",
             [self._shapes[place], *(constant([each]) for each in bounds)],
             (len(run),),
-            **dict.fromkeys(MASKS, 0),
+            **dict.fromkeys(SLICE_MASKS, 0),
         )
 
     def _add(self, code: str, operands: Sequence[Value], shape: tuple[int, ...], **options: object) -> Value:

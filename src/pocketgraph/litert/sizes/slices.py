@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, Sizes, constant_numbers, taken_elements
-from pocketgraph.litert.sizes.size_operands import MASKS, Element, constant
+from pocketgraph.litert.sizes.size_operands import Element, constant
 
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
 
@@ -22,7 +23,7 @@ def cut(
     """A slice from and to these places; those of the ``free`` axes do not count."""
     begin, end = (place if isinstance(place, Value) else constant(place) for place in places)
     by = constant([1] * len(source.shape)) if steps is None else steps
-    options = {**dict.fromkeys(MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
+    options = {**dict.fromkeys(SLICE_MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
     return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
 
 
@@ -39,7 +40,7 @@ def taken_by(operation: Operation) -> list[range]:
     if operation.code == "SLICE":
         starts, counts = places
         return [range(start, start + count) for start, count in zip(starts, counts, strict=True)]
-    begin, end = (operation.options.get(name, 0) for name in MASKS[:2])
+    begin, end = (operation.options.get(name, 0) for name in SLICE_MASKS[:2])
     return taken_elements(source.shape, places, (begin, end))
 
 

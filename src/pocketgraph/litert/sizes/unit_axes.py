@@ -14,9 +14,10 @@ from math import prod
 from typing import TypeAlias
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.operator_traits import ELEMENTWISE
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeOperand, constant
+from pocketgraph.litert.sizes.size_operands import Element, SizeOperand, constant
 
 Axes: TypeAlias = "tuple[int | None, ...]"
 """Of each axis of a result, that of what it was made of; None for one of size 1 that was put in."""
@@ -106,5 +107,5 @@ def part_of_shape(value: Value, axes: tuple[int, int], nodes: tuple[str, ...]) -
     places = [constant([each]) for each in (*axes, 1)]
     return part, [
         Operation("SHAPE", [value], [shape], {"out_type": 2}, nodes),
-        Operation("STRIDED_SLICE", [shape, *places], [part], dict.fromkeys(MASKS, 0), nodes),
+        Operation("STRIDED_SLICE", [shape, *places], [part], dict.fromkeys(SLICE_MASKS, 0), nodes),
     ]

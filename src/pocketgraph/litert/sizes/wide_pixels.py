@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.nan_and_overflow import SPREADING
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import pixels_at_once, widen_weights
 from pocketgraph.litert.sizes.open_program import OpenProgram
-from pocketgraph.litert.sizes.size_operands import MASKS, constant
+from pocketgraph.litert.sizes.size_operands import constant
 from pocketgraph.litert.sizes.unit_axes import part_of_shape
 
 PASS = "widen_narrow_convolutions"
@@ -78,7 +79,7 @@ def _widened(convolution: Operation, pixels: int) -> list[Operation]:
     if not is_same and width > 1:  # as many columns as the result has
         like = Value(f"{name}/columns", source.dtype, (1, 1, columns, 1))
         ends = [constant([0] * 4), constant([1, 1, 1 - width, 1]), constant([1] * 4)]
-        cutting = [Operation("STRIDED_SLICE", [source, *ends], [like], dict.fromkeys(MASKS, 0), nodes)]
+        cutting = [Operation("STRIDED_SLICE", [source, *ends], [like], dict.fromkeys(SLICE_MASKS, 0), nodes)]
     outer, of_made = part_of_shape(made, (0, 2), nodes)
     along, of_like = part_of_shape(like, (2, 3), nodes)
     target, counts = Value(f"{name}/target", INT32, (4,)), Value(f"{name}/counts", INT32, (4,))

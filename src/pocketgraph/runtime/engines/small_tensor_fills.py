@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.arrays import PLAIN, Array
 from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 from pocketgraph.runtime.engines.scalar_arithmetic import FALSE, TRUE
 
 MOST = 1 << 16  # elements; the kernels look whether there is memory for more
 INT32 = np.dtype(np.int32)
-PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
 
 
 @quickens("Range")

@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
+from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.ranks import has_wrong_rank
 from pocketgraph.litert.host import is_x86
@@ -153,12 +154,11 @@ def _concat(node: Node, constants: Constants, call: Call) -> Call | None:
 
 @quickens("StridedSlice")
 def _strided_slice(node: Node, constants: Constants, call: Call) -> Call | None:
-    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     if not {1, 2, 3} <= constants.keys():
         return _row(call) if takes_row(node) else None
     from pocketgraph.kernels.array.slicing import strided_index
 
-    index = strided_index(constants[1], constants[2], constants[3], *(int(node.attr(m, 0) or 0) for m in masks))
+    index = strided_index(constants[1], constants[2], constants[3], *slice_masks(node.attr).values())
 
     def strided_slice(input: Array, begin: Array, end: Array, strides: Array) -> Any:
         return input[index]  # the index ends with or holds an ellipsis: always an array
@@ -168,8 +168,7 @@ def _strided_slice(node: Node, constants: Constants, call: Call) -> Call | None:
 
 def takes_row(node: Node) -> bool:
     """Whether a StridedSlice of one number takes that row, ``x[i]``."""
-    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    return [node.attr(m, 0) or 0 for m in masks] == [0, 0, 0, 0, 1]
+    return [*slice_masks(node.attr).values()] == [0, 0, 0, 0, 1]
 
 
 def row_at(call: Call) -> Call:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import GATHERS
 
 MOST_ROWS = 10  # as of made-up integers
-GATHERS = ops_with("gather")
 
 
 def rows_chosen_by(graph: Graph, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import TABLE_FILLERS, ops_with
 from pocketgraph.graph.order import dependents
 
 SPLITTERS = ("StringSplit", "RegexSplit", "UnicodeDecode")
@@ -30,10 +30,8 @@ def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
 
 def _words(graph: Graph, table: str) -> list[bytes]:
     """The words that a table is filled with, where they are constants, without empty ones."""
-    from pocketgraph.freezing.tables import FILLERS  # with all of freezing, which graphs without tables do without
-
     for user in graph.consumers.get(table, ()):
-        if user.op.startswith(FILLERS) and len(user.data_inputs) == 3:
+        if user.op.startswith(TABLE_FILLERS) and len(user.data_inputs) == 3:
             keys = graph.constant(user.data_inputs[1])
             values = keys.numpy() if keys is not None else np.empty(0)
             if values.dtype.kind == "O":

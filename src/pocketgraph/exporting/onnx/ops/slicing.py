@@ -13,6 +13,7 @@ from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL
+from pocketgraph.graph.op_traits import slice_masks
 
 FAR = 2**31 - 1
 """Beyond the end of every axis."""
@@ -68,9 +69,7 @@ def _size(value: OnnxValue, axis: int) -> int | None:
 def strided_slice(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Indices as Python has them: each is a range, a place, a new axis or an ellipsis, as the masks say."""
     value = emit.input(0)
-    masks = {
-        name: int(node.attr(f"{name}_mask", 0)) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
+    masks = slice_masks(node.attr)
     begins, ends, steps = (emit.static_or_none(index) for index in (1, 2, 3))
     if steps is None:
         raise emit.unsupported("its steps must be known beforehand, not computed")

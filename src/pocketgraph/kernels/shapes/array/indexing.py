@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.errors import GraphError
+from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, axis_of, dims_of, merge, of_rank, replaced
 from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, held_by, of_input, unchanged
@@ -75,7 +76,7 @@ def sliced(
         begin, end, strides: where known.
         attr: gives the mask of a name.
     """
-    masks = {name: int(attr(f"{name}_mask", 0)) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    masks = slice_masks(attr)
 
     def has(name: str, entry: int) -> bool:
         return bool(masks[name] >> entry & 1)

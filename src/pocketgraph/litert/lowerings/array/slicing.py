@@ -8,14 +8,13 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.kernels.windows import Window
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.pieces import MOST_PADDED, cut, pad
 from pocketgraph.litert.lowerings.sliding import at_their_places
 from pocketgraph.litert.program import Value
-
-MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
 
 
 @lowers("Slice")
@@ -56,7 +55,7 @@ def _spelled_out(
 
     Source of the rules: the op's documentation (tf.strided_slice).
     """
-    masks = {name: int(node.attr(f"{name}_mask", 0)) for name in MASKS}
+    masks = slice_masks(node.attr)
     named = sum(1 for i in range(len(begin)) if not (masks["new_axis"] >> i & 1 and not masks["ellipsis"] >> i & 1))
     named -= 1 if masks["ellipsis"] else 0
     starts: list[int] = []

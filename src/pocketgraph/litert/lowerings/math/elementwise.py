@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.narrow_floats import NARROW, keeps_digits
 from pocketgraph.litert.operator_traits import ARITHMETIC
@@ -200,14 +200,11 @@ def select(emit: Emit, node: Node) -> None:
     emit.result(choice(emit, condition, yes, no))
 
 
-CASTS = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
-
-
 @lowers("Cast")
 def cast(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *CASTS)
+    source = emit.require(emit.input(0), *MOVED)
     target = emit.output()[0]
-    if target.name not in CASTS:
+    if target.name not in MOVED:
         raise emit.unsupported(f"LiteRT does not convert to {target.name}")
     wanted, narrow = node.attr("DstT"), emit.narrow_type(0)
     if isinstance(wanted, DType) and wanted.base.name in NARROW:

@@ -14,11 +14,10 @@ import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, canonical, const, parse_ref
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.graph.op_traits import PASSES, ops_with
+from pocketgraph.graph.op_traits import ELEMENTWISE, PASSES, ops_with
 from pocketgraph.kernels.shapes import Inferred
 
 PREFIX = "shape_arithmetic"
-ELEMENTWISE = ops_with("elementwise") | {"SquaredDifference"}
 """Not a trait: ops whose operands are repeated to each other's sizes."""
 WITH_VECTORS = ops_with("bias", "fused_batch_norm")
 """Ops whose first result has the sizes of their first input; the others are vectors."""

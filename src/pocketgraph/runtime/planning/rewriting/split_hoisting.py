@@ -13,12 +13,9 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ELEMENTWISE
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
-
-ELEMENTWISE = ops_with("elementwise")
-"""Ops of one tensor, or of one and a scalar, that look at each element by itself."""
 
 
 def hoist_over_splits(graph: Graph, plan: Plan, held: Collection[str]) -> Graph:

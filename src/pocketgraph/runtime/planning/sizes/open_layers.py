@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
-from pocketgraph.graph.op_traits import CONVOLUTIONS, HEAVY, SELECTS, ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, HEAVY, MOVES, SELECTS, ops_with, slice_masks
 from pocketgraph.graph.record import Record
 from pocketgraph.kernels.shapes import Inferred
 
@@ -245,7 +245,7 @@ def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
     """The inputs that say which elements are taken, and not what they are."""
     if node.op in ops_with("joins"):
         return taken[-1:] if node.op.startswith("Concat") else ()
-    return taken[1:] if node.op in ops_with("moves") or node.op == "Prod" else ()
+    return taken[1:] if node.op in MOVES or node.op == "Prod" else ()
 
 
 def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, takes_sizes: bool) -> bool:
@@ -288,9 +288,7 @@ def _takes_first(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
         return False
     if None in sizes[len(begin) :]:
         return False
-    masks = {
-        name: int(node.attr(f"{name}_mask", 0)) for name in ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
-    }
+    masks = slice_masks(node.attr)
     if masks["ellipsis"] or masks["new_axis"]:
         return False
     for axis, (first, last, step, size) in enumerate(zip(begin, end, strides, sizes, strict=False)):

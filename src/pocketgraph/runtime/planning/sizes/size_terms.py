@@ -12,11 +12,10 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, canonical, parse_ref
-from pocketgraph.graph.op_traits import PASSES, SUMS, ops_with
+from pocketgraph.graph.op_traits import MOVES, PASSES, SUMS
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
 
-MOVES = ops_with("moves")
 FIRST = 1 << 40  # the number of the first element that is followed through a node; what is known there is smaller
 DEEPEST = 64  # nodes that are followed
 
