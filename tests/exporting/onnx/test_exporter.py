@@ -220,6 +220,37 @@ def test_the_place_of_one_number_is_one_row(x: list[float], place: int) -> None:
     np.testing.assert_array_equal(none, np.zeros(4, np.float32))
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int32", "int64"])
+@pytest.mark.parametrize("made", ["int32", "bool"])
+def test_rows_of_whole_numbers_have_ones_at_the_places(kind: str, made: str) -> None:
+    """ONNX Runtime has them in 64 bits and in floats alone."""
+    on, off = ("true", "false") if made == "bool" else ("2147483647", "-7")
+    text = f"""
+        x = Placeholder(dtype={kind}, shape=[4])
+        depth = Const(int32 3)
+        on = Const({made} {on})
+        off = Const({made} {off})
+        y = OneHot(x, depth, on, off, T={made}, TI={kind}, axis=0)
+    """
+    (rows,) = run(exported(text, ["y"]), {"x": np.array([0, 200, 2, 255], kind)})
+    expected = [[True, False, False, False], [False] * 4, [False, False, True, False]]  # TensorFlow 2.21's
+    np.testing.assert_array_equal(rows, expected if made == "bool" else np.where(expected, 2147483647, -7))
+    assert rows.dtype == np.dtype(made)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_no_class_and_no_row_of_nan_are_among_the_largest(count: int) -> None:
+    text = f"""
+        x = Placeholder(dtype=float, shape=[6,3])
+        classes = Placeholder(dtype=int32, shape=[6])
+        k = Const(int32 {count})
+        y = InTopKV2(x, classes, k, T=int32)
+    """
+    scores = [[1, 2, 3], [1, np.nan, 3], [1, 2, 3], [1, 2, 3], [5, 5, np.inf], [5, 5, 2]]
+    (among,) = run(exported(text, ["y"]), {"x": np.float32(scores), "classes": np.int32([2, 2, 3, -1, 0, 1])})
+    np.testing.assert_array_equal(among, [True, False, False, False, False, True])  # TensorFlow 2.21's
+
+
 def test_results_have_the_type_that_the_node_says() -> None:
     """Products of bytes as int32, and the places of the largest as int16 or int64: ONNX has one type for each."""
     product = """

@@ -30,7 +30,6 @@ LEFT_OUT = {
     "TensorScatterSub": "indices outside of the tensor, which TensorFlow takes here",
     "Equal": "operands that do not broadcast are unequal as a whole",
     "NotEqual": "operands that do not broadcast are unequal as a whole",
-    "OneHot": "eight-bit indices that are not told from the depth's type",
     "ResizeNearestNeighbor": "of whole numbers",
     "Sum": "120,000 values of both signs that nearly cancel",
     "FusedBatchNorm": "what it keeps for its gradient has no values when it does not train",

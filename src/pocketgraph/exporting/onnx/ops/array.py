@@ -284,9 +284,7 @@ def line(emit: OnnxEmit, node: Node) -> OnnxValue:
 def one_hot(emit: OnnxEmit, node: Node) -> OnnxValue:
     indices, depth, on, off = emit.inputs()
     dtype, shape = emit.output()
-    computed = dtype
-    if dtype.name not in ("float", "int32", "int64"):
-        computed = FLOAT if dtype.is_floating else INT32
+    computed = FLOAT if dtype.is_floating else INT64  # with which ONNX Runtime computes it for indices of 64 bits
     values = emit.concat([emit.reshape(emit.cast(value, computed), [1]) for value in (off, on)])
     is_one = indices.rank == 0  # ONNX has no OneHot of a scalar
     places = emit.vector(indices) if is_one else emit.as_int64(indices)

@@ -38,11 +38,17 @@ def nth(emit: OnnxEmit, node: Node) -> OnnxValue:
 def among_the_largest(emit: OnnxEmit, node: Node) -> OnnxValue:
     scores, targets = emit.inputs(0, 2)
     count = emit.as_int64(emit.input(2)) if node.op == "InTopKV2" else emit.const(np.int64(node.attr("k", 1)))
-    rows = emit.unsqueeze(emit.as_int64(targets), [1])
-    own = emit.op("GatherElements", [scores, rows], None, axis=1)
+    places = emit.unsqueeze(emit.as_int64(targets), [1])
+    inside = emit.op("Mod", [places, emit.dim(scores, 1)], places.shape)
+    own = emit.op("GatherElements", [scores, inside], places.shape, axis=1)
     above = emit.cast(emit.op("Greater", [scores, own], scores.shape, BOOL), INT64)
-    better = reduce(emit, "ReduceSum", above, [1], False)
-    return emit.op("Less", [better, count], emit.output()[1], BOOL)
+    better = reduce(emit, "ReduceSum", above, [1], True)
+    # As TensorFlow: a class that is none is not among them, nor is any in a row that is not finite.
+    finite = reduce(emit, "ReduceSum", emit.op("Sub", [scores, scores], scores.shape), [1], True)
+    found = emit.op("Less", [better, count], places.shape, BOOL)
+    for same in ([places, inside], [finite, emit.like(0, scores)]):
+        found = emit.op("And", [found, emit.op("Equal", same, places.shape, BOOL)], places.shape, BOOL)
+    return emit.squeeze(found, [1])
 
 
 @converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
