@@ -306,9 +306,8 @@ def _axis_by_axis(emit: Emit, value: Value, block: list[int], borders: Array, *,
     if rank > DEEPEST or borders.min(initial=0) < 0:
         raise emit.unsupported(f"space and batch of rank {rank} with the borders {borders.tolist()}")
     if to_batch:
-        value = pad(
-            emit, value, np.concatenate([[[0, 0]], borders, [[0, 0]] * (rank - 1 - len(block))]).astype(np.int32)
-        )
+        beyond = [(0, 0)] * (rank - 1 - len(block))
+        value = pad(emit, value, np.array([(0, 0), *borders.tolist(), *beyond], np.int32))
     for axis in range(len(block), 0, -1) if to_batch else range(1, len(block) + 1):
         size, sizes = block[axis - 1], list(value.shape)
         if size == 1:
