@@ -9,7 +9,9 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.op_traits import ENTER, PASSES
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import listed
@@ -56,7 +58,11 @@ class LackingError(UsageError):
         what: list[str] = []
         if branching:
             what.append(f"a loop with a branch inside that the input decides ({listed(branching, most, quoted=True)})")
-        if others := [loop for loop in loops if loop not in branching]:
+        rounds = {loop: found for loop in loops if loop not in branching and (found := _rounds(graph, reasons, loop))}
+        if rounds:
+            named = listed(list(rounds), most, quoted=True)
+            what.append(f"a loop of {max(rounds.values()):,} rounds, too many to be written out ({named})")
+        if others := [loop for loop in loops if loop not in branching and loop not in rounds]:
             named = listed(others, most, quoted=True)
             what.append(f"a loop that goes on for as long as its condition says ({named})")
         if ragged:
@@ -68,8 +74,11 @@ class LackingError(UsageError):
             unnamed = len({op for op, _ in rest})
             what.append(f"and {unnamed} more ops ({command_on_model('pocketgraph check {}')} lists all)")
         hints = dict.fromkeys(
-            hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
-        )
+            hint
+            for name, hint in helps.items()
+            if hint and not _is_of_loops(graph, name, loops, frames)
+            and not (rounds and rounds.keys() >= {*loops} and name in graph.nodes and graph[name].op == "Exit")
+        )  # fmt: skip
         if branching and (said := help_with_switches(graph)):
             hints[f"{said} (or true)"] = None
         if loops:
@@ -84,8 +93,11 @@ class LackingError(UsageError):
 
 def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
     """The scopes of the loops that stand in the way, each named by its condition."""
-    found = (name for name in reasons if name in graph.nodes and graph[name].op == "LoopCond")
-    return list(dict.fromkeys(name.rpartition("/")[0] for name in found if "/" in name))
+    return list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
+
+
+def _conditions(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
+    return [name for name in reasons if "/" in name and name in graph.nodes and graph[name].op == "LoopCond"]
 
 
 def _has_branch(graph: Graph, reasons: Mapping[str, str], loop: str) -> bool:
@@ -93,6 +105,19 @@ def _has_branch(graph: Graph, reasons: Mapping[str, str], loop: str) -> bool:
     inside = (graph[name] for name in reasons if name.startswith(f"{loop}/") and name in graph.nodes)
     conditions = (graph.find_producer(node.data_inputs[1]) for node in inside if node.op == "Switch")
     return any(condition is not None and condition.op != "LoopCond" for condition in conditions)
+
+
+def _rounds(graph: Graph, reasons: Mapping[str, str], loop: str) -> int | None:
+    """How many rounds a loop has at most that counts up to a number known beforehand; None of others."""
+    (condition, *_) = (graph[name] for name in _conditions(graph, reasons) if name.rpartition("/")[0] == loop)
+    bound = graph.find_producer(condition.data_inputs[0])
+    while bound is not None and bound.op == "LogicalAnd":
+        bound = graph.find_producer(bound.data_inputs[0])
+    if bound is None or bound.op != "Less":
+        return None
+    source = graph.find_producer(bound.data_inputs[1], ENTER | PASSES)
+    value = None if source is None else infer(graph, outputs=[source.name]).value(canonical(source.name))
+    return int(value) if value is not None and value.size == 1 else None
 
 
 def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collection[object]) -> bool:
