@@ -11,6 +11,8 @@ import command_line
 from pocketgraph import formats
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse, print_graph
+from pocketgraph.inspect import transform_outcome
+from pocketgraph.runtime import Session
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[2]) @"/gpu:0"
@@ -85,6 +87,26 @@ def test_little_left_of_the_results_is_a_warning(tmp_path: pathlib.Path, capsys:
     told = capsys.readouterr().err
     assert "dB on made-up inputs" in told
     assert "warning" not in told
+
+
+def test_what_is_left_of_a_graph_of_many_nodes_is_told_without_planning_them(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell() -> str:
+        call(layered(tmp_path), "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", "quantize_weights")
+        return capsys.readouterr().err
+
+    def noted(graph: Graph, engine: str | None = None) -> Session:
+        engines.append(engine)
+        return Session(graph, engine=engine)
+
+    engines: list[str | None] = []
+    monkeypatch.setattr(transform_outcome, "Session", noted)
+    planned = tell()
+    assert "dB on made-up inputs" in planned
+    monkeypatch.setattr(transform_outcome, "MOST_NODES", 0)
+    assert planned == tell()
+    assert engines == [None, None, "reference", "reference"]
 
 
 def test_a_shape_that_is_not_used_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

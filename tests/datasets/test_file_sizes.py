@@ -14,6 +14,8 @@ from pocketgraph.datasets.recordings import rate_of, sample_count
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.devices.device_fit import fit
+from pocketgraph.graph import Graph
+from pocketgraph.graph.graph import Versions
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -191,3 +193,9 @@ def test_a_network_of_any_length_hears_recordings_in_theirs(tmp_path: pathlib.Pa
 def test_series_in_an_array_tell_the_length_of_an_input_without_a_batch() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[?])\ny = Relu(x, T=float)")
     assert SampleReading().sized(graph, {"x": (1,)}, np.zeros((5, 70), np.float32)) == {"x": (70,)}
+
+
+def test_arrays_tell_the_sizes_of_an_old_placeholder_of_which_only_training_knew_how_many_there_are() -> None:
+    text = "x = Placeholder(dtype=float, shape=[], _output_shapes=[[?,?,?]])\ny = Relu(x, T=float)"
+    graph = Graph([*parse(text)], versions=Versions(21))
+    assert SampleReading().sized(graph, {"x": (1, 1, 1)}, np.zeros((5, 3, 9), np.float32)) == {"x": (1, 3, 9)}

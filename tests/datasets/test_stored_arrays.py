@@ -132,3 +132,17 @@ def test_an_array_may_be_named_as_the_placeholder_behind_a_signatures_key(tmp_pa
     assert len(open_dataset(str(path), inputs)) == 40
     with pytest.raises(UsageError, match="there is no array for the input 'y:0'"):
         open_dataset(str(path), (ModelInput("y:0", (1, 2), np.dtype(np.float32)), inputs[1]))
+
+
+def test_a_row_of_numbers_is_fed_as_it_is_where_that_is_what_the_model_takes() -> None:
+    """Of a network that takes the lengths of all words of one text, no batch."""
+    inputs = (ModelInput("x:0", (1, 3, 9), np.dtype(np.float32)), ModelInput("lengths:0", (3,), np.dtype(np.int32)))
+    found = open_dataset({"x": np.zeros((1, 3, 9), np.float32), "lengths": np.array([4, 9, 2])}, inputs)
+    ((_, lengths),) = found.samples()
+    np.testing.assert_array_equal(lengths, np.array([4, 9, 2], np.int32), strict=True)
+
+
+def test_a_number_a_row_fills_the_batch_as_the_rows_do() -> None:
+    inputs = (ModelInput("x:0", (6, 4), np.dtype(np.float32)), ModelInput("lengths:0", (6,), np.dtype(np.int32)))
+    found = open_dataset({"x": np.ones((6, 4), np.float32), "lengths": np.arange(6)}, inputs)
+    assert [lengths.tolist() for _, lengths in found.samples()] == [[number] * 6 for number in range(6)]

@@ -308,6 +308,18 @@ def test_a_loop_of_constant_length_is_said_to_be_one(tmp_path: pathlib.Path) -> 
         quantize(graph, mode="dynamic", outputs=["y"])
 
 
+def test_a_loop_of_too_many_rounds_is_said_to_be_long_and_not_of_unknown_length(tmp_path: pathlib.Path) -> None:
+    steps = (
+        "".join(f"v{at + 1} = Tanh({f'v{at}' if at else 'v'}, T=float)\n" for at in range(9))
+        + "next = Relu(v9, T=float)"
+    )
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 1000)\n" + counted_loop("most", steps))
+    with pytest.raises(LackingError, match=r"a loop of 1,000 rounds \('loop'\)") as error:
+        export(graph, tmp_path / "net.tflite")
+    assert "an .onnx file can hold it" in str(error.value)
+    assert "depends on the input" not in str(error.value)
+
+
 @pytest.mark.parametrize("target", ["tflite", "c"])
 def test_five_rounds_with_a_branch_are_no_loop_of_unknown_length(target: str, tmp_path: pathlib.Path) -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 5)\n" + counted_loop("most", """

@@ -159,7 +159,10 @@ def _fitting(
     if array.dtype.kind not in "fiub":
         raise UsageError(f"the array '{key}' holds {array.dtype}, not numbers", where=place)
     numbers = math.prod(array.shape[1:])
-    batch = item.shape[0] if len(item.shape) > 1 else 1
+    batches = {other.shape[0] for other in inputs if len(other.shape) > 1}  # a number a row is no series beside these
+    batch = item.shape[0] if len(item.shape) > 1 or batches.issuperset(item.shape) else 1
+    if numbers not in (size, size // batch) and array.shape == item.shape:
+        return whole(array)[np.newaxis]  # one sample, as it is fed
     if numbers != size and numbers * batch != size:
         raise UsageError(
             f"the array '{key}' is {list(array.shape)}, and each of its {counted(len(array), 'sample')} has {numbers} "

@@ -136,7 +136,11 @@ class SampleReading:
             others: the shapes of the only inputs of the models beside it.
         """
         inferred = infer(graph)
-        declared = {name: inferred.shape(canonical(name)).dims or () for name in shapes}
+        known_shapes = {name: inferred.shape(canonical(name)) for name in shapes}
+        declared = {
+            name: found.dims or (graph.declared_shape(node_name(name)) or found).dims or ()
+            for name, found in known_shapes.items()
+        }
         left = {  # the first axis of several is the batch's, but of a single picture
             name: [at for at, size in enumerate(sizes)
                    if size is None and (at or len(sizes) == 1 or _is_picture(sizes, source))]

@@ -89,8 +89,11 @@ class LackingError(UsageError):
 
 def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
     """The scopes of the loops that stand in the way, each named by its condition."""
-    found = (name for name in reasons if name in graph.nodes and graph[name].op == "LoopCond")
-    return list(dict.fromkeys(name.rpartition("/")[0] for name in found if "/" in name))
+    return list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
+
+
+def _conditions(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
+    return [name for name in reasons if "/" in name and name in graph.nodes and graph[name].op == "LoopCond"]
 
 
 def _has_branch(graph: Graph, reasons: Mapping[str, str], loop: str) -> bool:

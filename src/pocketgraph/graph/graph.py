@@ -227,9 +227,15 @@ class Graph:
         return None if source is None else self.nodes[node_name(source)]
 
     def declared_shape(self, name: str) -> Shape | None:
-        """The shape that a placeholder declares; None where it has none.
+        """The shape that a placeholder declares.
 
         [] says up to version 21 of a GraphDef that none is known: then what was inferred in training, if it has a rank.
+
+        Args:
+            name: of the node.
+
+        Returns:
+            The shape; None where the node has none.
         """
         node = self.nodes[name]
         shape, inferred = node.shape(), node.attrs.get("_output_shapes")

@@ -11,6 +11,7 @@ from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.rule_check import LOSSY
+from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.runtime.comparison.answer_metrics import signal_to_noise
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.session import Session
@@ -75,7 +76,8 @@ def decibels_left(before: Graph, after: Graph) -> float | None:
     try:
         fetches = default_fetches(before)
         feeds = synthetic_feeds(before, fetches)
-        with Session(before) as first, Session(after) as second:
+        engine = "reference" if len(after) > MOST_NODES else None  # one run by node takes less than planning so many
+        with Session(before, engine=engine) as first, Session(after, engine=engine) as second:
             wanted, given = first.run(fetches, feeds), second.run(fetches, feeds)
     except PocketgraphError:
         return None
