@@ -58,3 +58,20 @@ def test_sizes_that_are_made_up_are_such_as_it_runs_with(
     assert "--input_layer_shape=1,224,1,1" in capsys.readouterr().err
     assert call("plan", path) == 0
     assert call("verify", path, path) == 0
+
+
+def test_an_onnx_file_gets_such_sizes_as_well(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    weights = const("w", WINDOW.reshape(20, 1, 1, 2))
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, ?, 1])
+        axis = Const(int32 2)
+        wide = ExpandDims(x, axis, T=float)
+        w = Const(float 0.0)
+        y = Conv2D(wide, w, T=float, strides=[1, 4, 1, 1], padding="VALID")
+    """)
+    file = path.with_suffix(".onnx")
+    pocketgraph.export(graph.map_nodes(lambda node: weights if node.name == "w" else node), file)
+    capsys.readouterr()
+    assert call("benchmark_model", f"--graph={file}", "--max_num_runs=2") == 0
+    assert "--input_layer_shape=1,32,1" in capsys.readouterr().err

@@ -7,16 +7,17 @@ y = MatMul(x, Const(float[784, 10]))
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from pocketgraph.errors import GraphError, RunError
+from pocketgraph.errors import GraphError, PocketgraphError, RunError
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT
-from pocketgraph.graph.model_file_graph import is_litert_file
+from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.op_traits import CONVOLUTIONS, PRODUCTS, SUMS, ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.sizes_from_weights import averages_whole_maps, told_sizes
 
@@ -51,7 +52,7 @@ def fitting_shapes(
         Shapes that fit; ``chosen`` where none do.
     """
     shapes = dict(chosen)
-    if is_litert_file(graph):
+    if is_model_file(graph):
         return _taken_shapes(graph, {name: dims for name, (dims, _) in open_inputs.items()}, shapes, types)
     for name, (dims, dtype) in open_inputs.items():
         first = shapes.get(name)
@@ -69,27 +70,46 @@ def _taken_shapes(
     graph: Graph, open_inputs: Mapping[str, Dims | None], chosen: dict[str, tuple[int, ...]],
     types: Mapping[str, DType],
 ) -> dict[str, tuple[int, ...]]:  # fmt: skip
-    """The same for a LiteRT file, whose operators tell no shapes: those that it runs with, on zeros."""
-    from pocketgraph.litert.model_file import ModelFile
-    from pocketgraph.litert.untrusted.verifier import fault
-
-    key, signature = next(iter(graph.signatures.items()))
-    names = {node_name(tensor): name for name, tensor in signature.inputs.items()}
-    if fault(graph.extra) or names.keys() != chosen.keys():
-        return chosen
+    """The same for a LiteRT or ONNX file, whose operators tell no shapes: those that it runs with, on zeros."""
+    if {node_name(tensor) for tensor in next(iter(graph.signatures.values())).inputs.values()} != chosen.keys():
+        return chosen  # of another signature
+    try:
+        run = _runner(graph)
+    except PocketgraphError:
+        return chosen  # whoever runs it is told
 
     def runs(shapes: Mapping[str, tuple[int, ...]]) -> bool:
-        feeds = {names[one]: np.zeros(shape, types.get(one, FLOAT).numpy) for one, shape in shapes.items()}
+        feeds = {f"{one}:0": np.zeros(shape, types.get(one, FLOAT).numpy) for one, shape in shapes.items()}
         try:
-            return all(array.size for array in file.run(key, feeds).values())
+            return all(array.size for array in run(feeds))
         except RunError:
             return False
 
-    file = ModelFile(graph.extra)
     for name, dims in open_inputs.items():
         tried = ({**chosen, name: shape} for shape in (chosen[name], *candidates(graph, name, dims)))
         chosen = next((shapes for shapes in tried if runs(shapes)), chosen)
     return chosen
+
+
+def _runner(graph: Graph) -> Callable[[Mapping[str, Array]], Iterable[Array]]:
+    """What runs a file's first signature on arrays by tensor.
+
+    Raises:
+        PocketgraphError: it is damaged, or what runs it refuses it or is not installed.
+    """
+    from pocketgraph.litert.model_file import ModelFile
+    from pocketgraph.litert.untrusted.verifier import fault
+    from pocketgraph.runtime.onnx_runner import OnnxRunner
+
+    key, signature = next(iter(graph.signatures.items()))
+    names = {tensor: name for name, tensor in signature.inputs.items()}
+    if is_litert_file(graph):
+        if problem := fault(graph.extra):
+            raise RunError(problem)
+        file = ModelFile(graph.extra)
+        return lambda feeds: file.run(key, {names[tensor]: array for tensor, array in feeds.items()}).values()
+    runner = OnnxRunner(graph.extra[8:], 1)
+    return lambda feeds: runner.run(None, {names[tensor]: array for tensor, array in feeds.items()})
 
 
 def _tried(
