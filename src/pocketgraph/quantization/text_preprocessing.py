@@ -19,7 +19,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.graph import DType, Graph, canonical
+from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.order import dependents
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.input_cut import behind
@@ -164,12 +164,30 @@ class TextPreprocessing:
             batch = [_batched(one, other) for one, other in zip(sample, longer, strict=True)]
             if any(array is None for array in batch):
                 break
-            found = [array[:1] if array.ndim else array for array in self._run([a for a in batch if a is not None])]
+            found = [array[:1] if array.ndim else array for array in self._both([a for a in batch if a is not None])]
             if all(array.ndim == len(cut.shape) and
                    all(size >= wanted for size, wanted in zip(array.shape, cut.shape, strict=True))
                    for array, cut in zip(found, self.cuts, strict=True)):  # fmt: skip
                 break
         return [_fitted(array, cut) for array, cut in zip(found, self.cuts, strict=True)]
+
+    def _both(self, batch: Sample) -> list[Array]:
+        """The cuts for two texts at once; by the whole graph where this one has the shapes of one text as constants."""
+        from pocketgraph.runtime import Session
+
+        try:
+            return self._run(batch)
+        except FormatError:
+            tensors = [cut.tensor for cut in self.cuts]
+            if any(node_name(tensor) not in self.whole for tensor in tensors):
+                raise
+            feeds = {item.name: array for item, array in zip(self.inputs, batch, strict=True)}
+            with Session(self.whole) as session:
+                try:
+                    return [np.asarray(array) for array in session.run(tensors, feeds)]
+                except RunError:
+                    pass
+            raise
 
     def _run(self, sample: Sample) -> list[Array]:
         feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
