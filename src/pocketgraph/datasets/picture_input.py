@@ -17,11 +17,10 @@ from pocketgraph.errors import GraphError, PocketgraphError, UsageError, command
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.op_traits import PICTURE_FILES, PLACEHOLDERS
+from pocketgraph.graph.op_traits import CONVOLUTIONS_2D, PICTURE_FILES, PLACEHOLDERS
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import GraphResizing, graph_resizing, resize_nodes
 
-CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
 _NOISE = re.compile(r"(^|[/_])(noise|latents?|z)([/_\d]|$)", re.I)  # what a generator takes
 SMALLEST_FLAT = 49  # a row of fewer numbers is taken for measurements, not for a picture
@@ -262,7 +261,7 @@ def _channels_of_first_convolution(graph: Graph, node: Node) -> int | None:
         name = queue.popleft()
         for consumer in graph.consumers.get(name, ()):
             data = consumer.data_inputs
-            is_first = (consumer.op in CONVOLUTIONS and len(data) == 2) or consumer.op == "QuantizedConv2D"
+            is_first = (consumer.op in CONVOLUTIONS_2D and len(data) == 2) or consumer.op == "QuantizedConv2D"
             if is_first and node_name(data[0]) == name:
                 weights = graph.constant(data[1])
                 return weights.shape[2] if weights is not None and len(weights.shape) == 4 else None

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, canonical, const, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import BIASED_SUMS
+from pocketgraph.graph.op_traits import BIASED_SUMS, CONVOLUTIONS_2D
 from pocketgraph.graph.tensor import Array
 
 
@@ -47,7 +47,7 @@ def _layers(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """The layers with an offset behind them, each with the constant that holds its weights and nothing else's."""
     for node in graph:
         is_product = node.op == "MatMul" and not opdefs.attr_or_default(node, "transpose_b")
-        is_layer = node.op in ("Conv2D", "DepthwiseConv2dNative") and _channels_last(node)
+        is_layer = node.op in CONVOLUTIONS_2D and _channels_last(node)
         if not (is_product or is_layer) or f"{node.name}/gamma" in graph or f"{node.name}/scaled" in graph:
             continue
         readers = graph.consumers.get(node.name, ())

@@ -21,7 +21,7 @@ from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite_schema import entries
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
-from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph.dtype import NOT_NUMBERS, UINT8
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
@@ -310,7 +310,7 @@ def _add_constant(
     content = file.content(table.number(2, "u32")) if file.buffers else None
     shape = tuple(size or 0 for size in fact.shape)
     dtype = _dtype(fact)
-    if content is None or fact.dtype in ("string", "resource", "variant"):
+    if content is None or fact.dtype in NOT_NUMBERS:
         nodes.append(Node(name, f"{PREFIX}pseudo_const", (), {"dtype": dtype, "shape": Shape(shape)}))
     else:
         if dtype.size * math.prod(shape) != len(content):

@@ -162,6 +162,8 @@ FLOAT, DOUBLE, HALF, BFLOAT16 = (DType.named(n) for n in ("float", "double", "ha
 INT8, INT16, INT32, INT64 = (DType.named(n) for n in ("int8", "int16", "int32", "int64"))
 UINT8, UINT16, UINT32, UINT64 = (DType.named(n) for n in ("uint8", "uint16", "uint32", "uint64"))
 QINT8, QUINT8, QINT16, QUINT16, QINT32 = (DType.named(n) for n in ("qint8", "quint8", "qint16", "quint16", "qint32"))
+NOT_NUMBERS = frozenset(("string", "resource", "variant"))
+"""Names of types whose elements are not as many bytes each."""
 BOOL, STRING, RESOURCE, VARIANT = (DType.named(n) for n in ("bool", "string", "resource", "variant"))
 COMPLEX64, COMPLEX128 = (DType.named(n) for n in ("complex64", "complex128"))
 

@@ -101,6 +101,7 @@ CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 """Not a trait: others that run code run their own kinds."""
 CONTRACTIONS = ops_with("matrix_product", "convolution")
 CONVOLUTIONS = ops_with("convolution")
+CONVOLUTIONS_2D = ("Conv2D", "DepthwiseConv2dNative")
 ELEMENTWISE = ops_with("elementwise")
 ENTER = ops_with("enter")
 EXIT = ops_with("exit")

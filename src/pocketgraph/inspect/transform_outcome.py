@@ -16,7 +16,6 @@ from pocketgraph.runtime.comparison.answer_metrics import signal_to_noise
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.session import Session
 
-LEAST_DECIBELS = 20.0  # of results that are left; with less, many answers are others
 LARGEST_SHARE_CUT = 0.5  # of the parameters
 FEWEST_CUT = 1000  # parameters; fewer are no network
 

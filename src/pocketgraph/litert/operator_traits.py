@@ -10,6 +10,9 @@ WEIGHTED = CONVOLUTIONS | {"FULLY_CONNECTED"}
 """Sums of products with weights of their own."""
 HYBRID = frozenset(("CONV_2D", "FULLY_CONNECTED"))
 """With int8 weights they take a float operand too, which they quantize themselves, anew for each input."""
+PADS = frozenset(("MIRROR_PAD", "PAD", "PADV2"))
+REDUCTIONS = frozenset(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"))
+"""Of numbers, along axes."""
 POOLS = frozenset(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
 WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 """The axis of the weights that goes along output channels."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph.dtype import NOT_NUMBERS
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Array, Constant
@@ -80,11 +81,7 @@ class Statics:
         node = self.graph[name]
         if node.op == "Const":
             tensor = node.attrs.get("value")
-            if (
-                port != 0
-                or not isinstance(tensor, Tensor)
-                or tensor.dtype.base.name in ("string", "resource", "variant")
-            ):
+            if port != 0 or not isinstance(tensor, Tensor) or tensor.dtype.base.name in NOT_NUMBERS:
                 return None
             return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy, is_stored=True)
         value = self._inferred_value(ref)
@@ -119,7 +116,7 @@ class Statics:
         ref = f"{node.name}:{port}"
         shape, dtype = self.inferred.shape(ref), self.inferred.dtype(ref)
         small = sum(operand.nbytes for operand in operands) <= EAGER
-        if shape.is_known and dtype is not None and dtype.base.name not in ("string", "resource", "variant"):
+        if shape.is_known and dtype is not None and dtype.base.name not in NOT_NUMBERS:
             constant = Constant(compute, shape.known, dtype.numpy)
             if constant.nbytes > EAGER or not small:
                 return constant

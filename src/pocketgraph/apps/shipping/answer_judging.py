@@ -18,12 +18,11 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
-from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
+from pocketgraph.runtime.comparison.answer_metrics import LEAST_DECIBELS, are_picks, noise_words
 
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
 FEWEST_JUDGED = 10  # samples; fewer judge nothing
-LEAST_DECIBELS = 20.0  # of results that are no scores of classes
 
 
 class KeptAnswers(NamedTuple):

@@ -191,13 +191,8 @@ def _size(path: str) -> str:
 
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
-    from pocketgraph.inspect.transform_outcome import (
-        LEAST_DECIBELS,
-        decibels_left,
-        scaling_that_went,
-        trades_precision,
-    )
-    from pocketgraph.runtime.comparison.answer_metrics import noise_words
+    from pocketgraph.inspect.transform_outcome import decibels_left, scaling_that_went, trades_precision
+    from pocketgraph.runtime.comparison.answer_metrics import LEAST_DECIBELS, noise_words
     from pocketgraph.transforms import Compat, tool
 
     text = f"{counted(len(before), 'node')}{size} -> {counted(len(after), 'node')}{new_size}"

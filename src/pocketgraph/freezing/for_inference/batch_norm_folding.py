@@ -12,13 +12,12 @@ import numpy as np
 from pocketgraph.errors import command_on_model
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
-from pocketgraph.graph.op_traits import BIASED_SUMS, SWITCH
+from pocketgraph.graph.op_traits import BIASED_SUMS, CONVOLUTIONS_2D, SWITCH
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
 log = logging.getLogger("pocketgraph.freezing")
 
-CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 SCALES = "scale_after_normalization"
 _NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
 """Not a trait: the batch norms that the original knows."""
@@ -101,7 +100,7 @@ def _match(graph: Graph, norm: Node, like: Version, reads: Mapping[str, int]) ->
     if like == "2.x" and conv is not None and conv.op in BIASED_SUMS and len(conv.data_inputs) == 2:
         add = conv
         conv, bias = (graph.find_producer(ref) for ref in add.data_inputs)
-        if conv is None or conv.op not in CONVOLUTIONS:
+        if conv is None or conv.op not in CONVOLUTIONS_2D:
             conv, bias = bias, conv
         if bias is None or bias.op != "Const":
             return "the bias before it is no constant" + _FROZEN
@@ -111,7 +110,7 @@ def _match(graph: Graph, norm: Node, like: Version, reads: Mapping[str, int]) ->
             + command_on_model("pocketgraph freeze_graph {} -o decided.pb --repair=flags")
             + " keeps inference's branch alone"
         )
-    if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
+    if conv is None or conv.op not in CONVOLUTIONS_2D or len(conv.data_inputs) != 2:
         return "it does not follow a Conv2D or DepthwiseConv2dNative" + _FROZEN
     weights = graph.find_producer(conv.data_inputs[1])
     if weights is None or weights.op != "Const":

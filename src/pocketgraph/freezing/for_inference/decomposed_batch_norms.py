@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pocketgraph.freezing.for_inference.batch_norm_folding import CONVOLUTIONS
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
+from pocketgraph.graph.op_traits import CONVOLUTIONS_2D
 from pocketgraph.graph.pattern import Match, Pattern, fit
 
 
@@ -92,7 +92,7 @@ def _match(graph: Graph, node: Node) -> Match | None:
 def _data_format(graph: Graph, data: Node) -> bytes | None:
     """Of the convolution that this is, or that one of its inputs is."""
     for node in (data, *(graph.find_producer(ref) for ref in data.data_inputs)):
-        if node is not None and node.op in CONVOLUTIONS:
+        if node is not None and node.op in CONVOLUTIONS_2D:
             value = node.attr("data_format", b"")
             return value if isinstance(value, bytes) else None
     return None

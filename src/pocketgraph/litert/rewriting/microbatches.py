@@ -22,7 +22,7 @@ from pocketgraph.litert.cost_model import (
     MICROBATCH_WEIGHTS,
     UNEVEN_MICROBATCHES,
 )
-from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, POOLS
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, PADS, POOLS
 from pocketgraph.litert.program import Operation, Program, Value
 
 PER_PICTURE = (
@@ -147,7 +147,7 @@ OF_OTHER_AXES: dict[str, Callable[[np.ndarray, int], bool]] = {
         ("ARG_MAX", "ARG_MIN", "MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"),
         _reduces_others,
     ),
-    **dict.fromkeys(("MIRROR_PAD", "PAD", "PADV2"), _pads_others),
+    **dict.fromkeys(PADS, _pads_others),
     "TRANSPOSE": _turns_others,
 }
 """What says of an operator's second operand, and the first one's rank, whether the first axis stays as it is."""

@@ -21,9 +21,9 @@ import numpy as np
 from pocketgraph.graph import Node, canonical
 from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.graph.record import Record
+from pocketgraph.litert.operator_traits import PADS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import (
-    PADS,
     RESIZES,
     NotCertain,
     OperatorSizes,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, POOLS
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, PADS, POOLS, REDUCTIONS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.unit_axes import Axes
 
@@ -14,10 +14,8 @@ Sizes: TypeAlias = "tuple[int | None, ...]"
 """A shape; None is a size that is open."""
 Numbers: TypeAlias = "Sequence[int | None]"
 
-REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
 ALONG_ONE = frozenset(("SOFTMAX", "LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION"))
 RESIZES = frozenset(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
-PADS = frozenset(("PAD", "PADV2", "MIRROR_PAD"))
 
 
 class NotCertain(Exception):  # noqa: N818 - no error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pocketgraph.litert.operator_traits import ARITHMETIC, WEIGHTED
+from pocketgraph.litert.operator_traits import ARITHMETIC, REDUCTIONS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 
@@ -172,7 +172,7 @@ def nanoseconds(operation: Operation, *, in_codes: bool) -> float:
     if operation.code == "BATCH_MATMUL" and operation.inputs[0] is not None:
         inner = operation.inputs[0].shape[-2 if operation.options.get("adj_x") else -1]
         return PRODUCT_NS + PRODUCT_NS_PER_MULTIPLICATION[form] * result.size * inner
-    if operation.inputs and operation.code in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
+    if operation.inputs and operation.code in REDUCTIONS:
         size = operation.inputs[0].size if operation.inputs[0] is not None else size
     usual, special = (CODES_NS, CODES_NS_OF) if in_codes else (FLOAT_NS, FLOAT_NS_OF)
     start, each = special.get(operation.code, usual)

@@ -13,6 +13,7 @@ from pocketgraph.kernels.nn.activations import softmax
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.profiling.statistic import Statistic
 
+LEAST_DECIBELS = 20.0  # of results that are no scores of classes; with less, many answers are others
 SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
 EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same

@@ -14,14 +14,14 @@ import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, canonical, const, parse_ref
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.graph.op_traits import ELEMENTWISE, PASSES, ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS_2D, ELEMENTWISE, PASSES, ops_with
 from pocketgraph.kernels.shapes import Inferred
 
 PREFIX = "shape_arithmetic"
 """Not a trait: ops whose operands are repeated to each other's sizes."""
 WITH_VECTORS = ops_with("bias", "fused_batch_norm")
 """Ops whose first result has the sizes of their first input; the others are vectors."""
-SLIDES = {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"}
+SLIDES = {*CONVOLUTIONS_2D, "MaxPool", "AvgPool"}
 """Not a trait: windows over pictures whose rule is here."""
 RESIZES = ops_with("resize")
 REDUCES = {"Mean", "Sum", "Max", "Min"}
