@@ -250,7 +250,9 @@ def test_no_class_and_no_row_of_nan_are_among_the_largest(count: int) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("begin, end, step, mask", [(-4, -5, -1, 0), (-3, 0, -2, 1), (-2, -4, -1, 0), (-3, -1, -1, 0)])
+@pytest.mark.parametrize(
+    ("begin", "end", "step", "mask"), [(-4, -5, -1, 0), (-3, 0, -2, 1), (-2, -4, -1, 0), (-3, -1, -1, 0)]
+)
 def test_a_way_back_from_before_the_first_element_takes_none(
     begin: int, end: int, step: int, mask: int, known: bool
 ) -> None:
