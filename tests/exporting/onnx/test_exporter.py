@@ -251,6 +251,38 @@ def test_no_class_and_no_row_of_nan_are_among_the_largest(count: int) -> None:
     np.testing.assert_array_equal(among, [True, False, False, False, False, True])  # TensorFlow 2.21's
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    ("begin", "end", "step", "mask"), [(-4, -5, -1, 0), (-3, 0, -2, 1), (-2, -4, -1, 0), (-3, -1, -1, 0)]
+)
+def test_a_way_back_from_before_the_first_element_takes_none(
+    begin: int, end: int, step: int, mask: int, known: bool
+) -> None:
+    """Python's ranges are TensorFlow's."""
+    for size in range(6):
+        text = f"""
+            x = Placeholder(dtype=float, shape=[{size if known else "?"}])
+            begin = Const(int32 [{begin}])
+            end = Const(int32 [{end}])
+            step = Const(int32 [{step}])
+            y = StridedSlice(x, begin, end, step, T=float, Index=int32, end_mask={mask})
+        """
+        x = np.arange(size, dtype=np.float32)
+        (part,) = run(exported(text, ["y"]), {"x": x})
+        np.testing.assert_array_equal(part, x[begin : None if mask else end : step])
+
+
+@pytest.mark.parametrize(("op", "expected"), [("Any", False), ("All", True)])
+def test_of_no_elements_none_is_true_and_all_are(op: str, expected: bool) -> None:
+    text = f"""
+        x = Placeholder(dtype=bool, shape=[?,2])
+        axis = Const(int32 [0])
+        y = {op}(x, axis, Tidx=int32, keep_dims=false)
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.zeros((0, 2), np.bool_)})
+    np.testing.assert_array_equal(found, [expected, expected])  # TensorFlow 2.21's
+
+
 def test_results_have_the_type_that_the_node_says() -> None:
     """Products of bytes as int32, and the places of the largest as int16 or int64: ONNX has one type for each."""
     product = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.broadcasting import mul
+from pocketgraph.exporting.onnx.broadcasting import elementwise, mul
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.layout import is_first
@@ -41,7 +41,9 @@ def reduced(emit: OnnxEmit, node: Node) -> OnnxValue:
             found = reduce(emit, code, value, np.asarray(axes).reshape(-1).tolist(), keep)
     else:
         found = reduce(emit, code, value, emit.axes(1, value.rank), keep)
-    return emit.cast(found, BOOL) if node.op in ("All", "Any") else found
+    if node.op == "Any":  # of no elements, the largest is the least there is
+        return elementwise(emit, "Greater", [found, emit.like(0, found)], BOOL)
+    return emit.cast(found, BOOL) if node.op == "All" else found
 
 
 def reduce(emit: OnnxEmit, code: str, value: OnnxValue, axes: Sequence[int], keep: bool) -> OnnxValue:

@@ -119,6 +119,7 @@ def _known_ranges(
     first, last, by = (np.asarray(part).reshape(-1).tolist() for part in (begins, ends, steps))
     rank = value.rank if value.rank is not None else max((axis for axis, _ in rows), default=-1) + 1
     start, end, step = [0] * rank, [FAR] * rank, [1] * rank
+    then = [1] * rank  # the steps of a second cut
     sizes: list[int | None] = [None] * rank if value.shape.dims is None else list(value.shape)
     for axis, index in rows:
         bit = 1 << index
@@ -135,8 +136,19 @@ def _known_ranges(
         if size is not None:
             whole = slice(None if masks["begin"] & bit else first[index], None if masks["end"] & bit else last[index])
             sizes[axis] = len(range(*slice(whole.start, whole.stop, by[index]).indices(size)))
+        if not backward or masks["begin"] & bit or first[index] >= -1:
+            continue
+        # ONNX begins at 0 where a way back begins before the first element, of which TensorFlow takes none.
+        if sizes[axis] == 0:
+            start[axis] = end[axis] = 0
+            step[axis] = 1
+        elif size is None and end[axis] < 0:
+            start[axis] = 0 if masks["end"] & bit else FAR if last[index] == -1 else last[index] + 1
+            end[axis], step[axis], then[axis] = first[index] + 1, 1, by[index]
     shape = Shape(sizes) if value.shape.dims is not None else Shape(None)
-    return cut(emit, value, start, end, step, shape)
+    found = cut(emit, value, start, end, step, shape)
+    back = [each != 1 for each in then]
+    return cut(emit, found, [FAR * b for b in back], [FAR - (2 * FAR + 1) * b for b in back], then, shape)
 
 
 def _computed_ranges(
