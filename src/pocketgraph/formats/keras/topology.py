@@ -146,7 +146,7 @@ class _NestedModel:
         return inputs, values
 
     def _placeholder(self, layer: _LayerConfig) -> KerasTensor:
-        shape, dtype = layer.input_shape(), FLOAT
+        shape, dtype = layer.input_shape() or _dims(self.config.get("build_input_shape")), FLOAT
         if shape is None:
             raise FormatError(f"the layer '{layer.name}' does not say the shape of its input", where=self.nodes.where)
         told = layer.config.get("dtype")
@@ -238,7 +238,11 @@ class _LayerConfig:
         found = self.config.get("batch_input_shape") or self.config.get("batch_shape")
         if found is None and self.kind in MODELS:
             return _LayerConfig(self.config["layers"][0]).input_shape()
-        return None if found is None else tuple(None if size is None else int(size) for size in found)
+        return _dims(found)
+
+
+def _dims(told: Any) -> Dims | None:
+    return None if told is None else tuple(None if size is None else int(size) for size in told)
 
 
 def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
