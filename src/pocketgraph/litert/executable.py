@@ -79,7 +79,8 @@ class Executable:
         self._instead: Callable[[Sequence[Array]], list[Array]] | None = None
         self._runner = runner
         self._lock = threading.Lock()
-        self._inputs = [(shape and tuple(shape), numpy_type(dtype), name) for name, dtype, shape in about["inputs"]]
+        shaped = ((name, dtype, None if shape is None else tuple(shape)) for name, dtype, shape in about["inputs"])
+        self._inputs = [(shape, numpy_type(dtype), name) for name, dtype, shape in shaped]
         self._computed_in = [computed_in(dtype) for _, dtype, _ in about["inputs"]]
         self._rounded: dict[int, str] = {int(place): dtype for place, dtype in about["rounded"].items()}
         self._sources: list[tuple[str, int]] = [(kind, index) for kind, index in about["sources"]]
