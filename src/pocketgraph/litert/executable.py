@@ -138,8 +138,10 @@ class Executable:
             raise RunError(f"the part takes {len(self._inputs)} inputs, not {len(inputs)}")
         arrays = []
         for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
-            if shape not in (None, array.shape) or array.dtype != dtype:
-                raise RunError(f"{name} must be {dtype.name}{list(shape)}, not {array.dtype.name}{list(array.shape)}")
+            if (shape is not None and shape != array.shape) or array.dtype != dtype:
+                raise RunError(
+                    f"{name} must be {dtype.name}{list(array.shape if shape is None else shape)}, not {array.dtype.name}{list(array.shape)}"
+                )
             array = as_type(array, inside)
             arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         computed: list[Array] = []
