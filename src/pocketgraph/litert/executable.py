@@ -139,9 +139,8 @@ class Executable:
         arrays = []
         for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
             if (shape is not None and shape != array.shape) or array.dtype != dtype:
-                raise RunError(
-                    f"{name} must be {dtype.name}{list(array.shape if shape is None else shape)}, not {array.dtype.name}{list(array.shape)}"
-                )
+                wanted = list(array.shape if shape is None else shape)
+                raise RunError(f"{name} must be {dtype.name}{wanted}, not {array.dtype.name}{list(array.shape)}")
             array = as_type(array, inside)
             arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         computed: list[Array] = []
