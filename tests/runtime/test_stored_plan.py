@@ -11,6 +11,7 @@ import pytest
 from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import planner
@@ -54,6 +55,23 @@ def test_the_next_session_does_not_plan(model: pathlib.Path, monkeypatch: pytest
     first = run(model, 2)
     monkeypatch.setattr(planner, "compile_parts", refuse)
     np.testing.assert_array_equal(run(model, 2), first)
+
+
+def test_a_kept_plan_takes_a_scalar(tmp_path: pathlib.Path) -> None:
+    path, rng = tmp_path / "scaled.pb", np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[64,512])
+        rate = Placeholder(dtype=float, shape=[])
+        product = MatMul(x, w, T=float)
+        y = Mul(product, rate, T=float)
+    """)
+    weights = rng.normal(size=(512, 512)).astype(np.float32)
+    save(Graph([*graph, const("w", weights)]), path)
+    x = rng.normal(size=(64, 512)).astype(np.float32)
+    for _ in range(3):
+        with Session(path, cache_dir=tmp_path / "cache") as session:
+            (result,) = session.run(["y"], {"x": x, "rate": np.float32(0.5)})
+        np.testing.assert_allclose(result, x @ weights * 0.5, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize(("rows", "fetch"), [(3, "y"), (2, "second"), (2, "running")])
