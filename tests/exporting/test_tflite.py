@@ -525,6 +525,28 @@ def test_open_sizes_that_only_nan_was_compared_of_are_fixed(
     assert str(shape) == ("[1,4]" if is_fixed else "[?,4]")
 
 
+@pytest.mark.parametrize(("divisor", "is_fixed"), [(4, True), (1, False)])
+def test_a_batch_that_is_computed_with_is_open_where_that_holds_far_from_the_first_too(
+    divisor: int, is_fixed: bool, tmp_path: pathlib.Path
+) -> None:
+    """A quarter of 1, 2 and 3 is 0, which would be added to each larger batch, too."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,3])
+        shape = Shape(x, T=float, out_type=int32)
+        zero = Const(int32 [0])
+        one = Const(int32 [1])
+        batch = StridedSlice(shape, zero, one, one, T=int32, Index=int32, shrink_axis_mask=1)
+        divisor = Const(int32 {divisor})
+        share = FloorDiv(batch, divisor, T=int32)
+        rows = Pack(share, three, T=int32, N=2)
+        three = Const(int32 3)
+        y = {"Reshape(x, rows, T=float, Tshape=int32)" if divisor == 1 else "Add(x, more, T=float)"}
+        more = Cast(share, SrcT=int32, DstT=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert any(note.startswith("open sizes are fixed") for note in made.notes) is is_fixed
+
+
 def test_open_sizes_stand_in_the_file_as_the_samples_have_them(tmp_path: pathlib.Path) -> None:
     """Two heights that grow by half with the other sizes that are tried, as the batch does: 64, and 66 without the
     layer's border. TensorFlow's layer makes [1,64,32,4] of [1,66,34,3]."""

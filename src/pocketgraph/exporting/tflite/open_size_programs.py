@@ -15,14 +15,18 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import float_program
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
 """They follow each other. Neither is 1, at which what moves axes and what reshapes are the same."""
+FAR_BATCH = 23
+"""Where sizes are computed with, what is the same for the first two may still differ, as half of the batch does."""
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
+LOOK_AT_SIZES = ops_with("shape")
 
 
 class Opened(NamedTuple):
@@ -105,19 +109,21 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         other = grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 1), model)
         if any(axis for opened in axes for axis in opened):
             grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 0), model)
+        is_computed = any(node.op in LOOK_AT_SIZES for node in model.graph)
+        far = float_program(_with_sizes(entry, axes, FAR_BATCH, 3), model) if is_computed else None
     except PocketgraphError as error:
         return error.what
-    pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
-    if len(first.operations) != len(other.operations):
-        return "other sizes need other operators"
-    patched: list[tuple[Operation, int, Value]] = []
-    for one, two in zip(first.operations, other.operations, strict=True):
-        said = _same(one, two, pairs, patched)
-        if said:
-            return said
-    if any(pairs.get(a) is not b and (a.constant is None or not _equal(a, b))
-           for a, b in zip(first.outputs, other.outputs, strict=True)):  # fmt: skip
-        return "other sizes need other operators"
+    pairs, patched = _compared(first, other)
+    if isinstance(patched, str):
+        return patched
+    if far is not None:
+        _, further = _compared(first, far)
+        if isinstance(further, str):
+            return further
+        if [place[:2] for place in patched] != [place[:2] for place in further] or not all(
+            _equal(a, b) for (_, _, a), (_, _, b) in zip(patched, further, strict=True)
+        ):
+            return "other sizes need other operators"
     for operation, at, merged in patched:
         operation.inputs[at] = merged
         if operation.code == "RESHAPE" and merged.constant is not None:
@@ -132,6 +138,23 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         if why:
             return why
     return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
+
+
+def _compared(first: Program, other: Program) -> tuple[dict[Value, Value], list[tuple[Operation, int, Value]] | str]:
+    """The values of two programs that belong together, and what takes the place of constants that differ: operation,
+    place and value; or why the programs are not the same for any size."""
+    pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
+    if len(first.operations) != len(other.operations):
+        return pairs, "other sizes need other operators"
+    patched: list[tuple[Operation, int, Value]] = []
+    for one, two in zip(first.operations, other.operations, strict=True):
+        said = _same(one, two, pairs, patched)
+        if said:
+            return pairs, said
+    if any(pairs.get(a) is not b and (a.constant is None or not _equal(a, b))
+           for a, b in zip(first.outputs, other.outputs, strict=True)):  # fmt: skip
+        return pairs, "other sizes need other operators"
+    return pairs, patched
 
 
 def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grown: Program) -> str:
