@@ -684,7 +684,9 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     assert any(label in said for label in LABELS)
     with pytest.raises(UsageError, match="no int8"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="tflite")
-    with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
+    with pytest.raises(
+        UsageError, match=r"is finished already; .* or the SavedModel, or a kind that runs the file itself: android, "
+    ):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="coreml")

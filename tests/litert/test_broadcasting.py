@@ -9,8 +9,8 @@ from litert.single_ops import run_node
 from pocketgraph.graph import DType, Graph, Node, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.runtime import Session
+from quantize_nets import float_program
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "bool"])

@@ -17,6 +17,7 @@ from pocketgraph.litert import engine
 from pocketgraph.litert.part_lowering import Trial
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.program_record import split
+from pocketgraph.runtime import Session
 from support import assert_close, in_threads
 
 FLOAT = DType.named("float")
@@ -329,3 +330,17 @@ def test_what_is_known_of_many_outputs_takes_time_in_proportion_to_them() -> Non
 
     few, many = (min(seconds(count) for _ in range(3)) for count in (1000, 8000))
     assert many < 24 * few  # 64 times as many pairs
+
+
+def test_a_part_of_more_operators_than_open_in_time_runs_on_the_reference_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[999, 999])\na = Sin(x, T=float)\nb = Cos(a, T=float)\ny = Sin(b, T=float)"
+    )
+    monkeypatch.setattr(engine, "MOST_OPERATORS", 2)
+    x = np.full((999, 999), -2.0, np.float32)
+    with Session(graph) as session:
+        assert_close(session.run(["y"], {"x": x})[0], np.sin(np.cos(np.sin(x))))
+        told = session.plan(["y"], {"x": x}).reasons
+    assert set(told.values()) == {"it would be 3 operators, more than LiteRT opens in time"}

@@ -6,7 +6,7 @@ import pytest
 
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
-from pocketgraph.quantization.float_program import float_program
+from quantize_nets import float_program
 
 
 def test_open_sizes_are_named_where_a_shape_is_not_known() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import zipfile
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -76,6 +77,8 @@ def write_models(folder: pathlib.Path, graph: Graph) -> None:
     for name in ("frozen.pb", "graph.pb", "model.pb", "mobilenet.pb"):
         save(graph, folder / name)
     save(graph, folder / "saved_model", form="saved_model")
+    with zipfile.ZipFile(ROOT / "tests" / "fixtures" / "keras_files.zip") as archive:
+        (folder / "model.keras").write_bytes(archive.read("pictures_keras3.keras"))
     small = transform(graph, "mobile", inputs="x", outputs="softmax")
     save(small, folder / "small.pb")
     for name in ("model.tflite", "small.tflite"):

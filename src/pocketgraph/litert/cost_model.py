@@ -94,6 +94,10 @@ MOST_ROUNDS = 20_000  # rounds: of a loop that is written out in part; counting 
 MOST_WRITTEN = 2000  # rounds: that are written out by themselves
 MOST_IN_CHUNK = 300  # nodes: of several rounds as one part; compiled in 100 ms, run in the time of several calls
 
+# Parts (litert/engine.py)
+
+MOST_OPERATORS = 100_000  # operators: of one part; LiteRT opens them in 80 µs each, some files of more not in minutes
+
 # Quantized graphs (runtime/eight_bit/arithmetic_choice.py)
 
 MOST_SEARCHED = 500_000_000  # multiplications: of a run, up to which ranges are searched for while running

@@ -22,7 +22,7 @@ from pocketgraph.litert.cached_executable import (
     of_several_threads,
     open_part,
 )
-from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
+from pocketgraph.litert.cost_model import MOST_OPERATORS, PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.running.runner import prepare
@@ -115,6 +115,8 @@ def compile(
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
+    if len(program.operations) > MOST_OPERATORS:
+        raise Unsupported(f"it would be {len(program.operations):,} operators, more than LiteRT opens in time")
     count = 1
     if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)

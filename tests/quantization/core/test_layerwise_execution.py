@@ -18,12 +18,11 @@ from pocketgraph.quantization.core.layerwise_execution import (
 )
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
-from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision import sensitivity
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
-from quantize_nets import net, samples
+from quantize_nets import float_program, net, samples
 
 SMALL = 3000  # bytes of a group: a tensor of the small net has up to 1152
 

@@ -184,7 +184,7 @@ def _register_scatter(how: np.ufunc | None, *ops: str, keeps_nan: bool = False) 
     return scatter
 
 
-_register_scatter(None, "TensorScatterUpdate")
+tensor_scatter_update = _register_scatter(None, "TensorScatterUpdate")
 _register_scatter(np.add, "TensorScatterAdd", "ScatterNdNonAliasingAdd")
 _register_scatter(np.subtract, "TensorScatterSub")
 _register_scatter(np.fmin, "TensorScatterMin", keeps_nan=True)
