@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import scaled
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule
-from pocketgraph.formats.keras.operations import Call
+from pocketgraph.formats.keras.operations import OperationCall
 from pocketgraph.graph.dtype import FLOAT
 
 
@@ -28,7 +28,7 @@ def projected(writer: LayerWriter, value: KerasTensor, part: str) -> KerasTensor
 
 def multi_head_attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Of a query, values and, where they differ, keys: [batch, time, width] each."""
-    call = Call(writer, writer.given, writer.named)
+    call = OperationCall(writer, writer.given, writer.named)
     query, value = call.argument(0, "query"), call.argument(1, "value")
     key = call.argument(2, "key", default=value)
     if not all(isinstance(one, KerasTensor) and len(one.dims) == 3 for one in (query, value, key)):

@@ -36,7 +36,7 @@ def parse_hdf5(buffer: Buffer, where: str) -> Graph:
         FormatError: it is damaged, holds weights alone, or a layer is of a kind that is not read.
         MissingExtraError: h5py is not installed.
     """
-    with _Opened(bytes(buffer), where) as file:
+    with _HeldFile(bytes(buffer), where) as file:
         described = _config(file.attribute("model_config"), where)
         group = "model_weights" if file.has("model_weights") else ""
         weights: dict[str, Array] = {}
@@ -69,7 +69,7 @@ def parse_archive(buffer: Buffer, where: str) -> Graph:
             version = json.loads(archive.read("metadata.json"))["keras_version"] if "metadata.json" in held else "3"
     except (zipfile.BadZipFile, NotImplementedError, EOFError, *DAMAGED) as error:
         raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where) from None
-    with _Opened(stored, where) as file:
+    with _HeldFile(stored, where) as file:
         try:
             weights = dict(variables_of_layers(described, file.variables, where))
         except (KeyError, TypeError, AttributeError) as error:
@@ -107,7 +107,7 @@ def _stored_name(layer: str, name: str, *, is_model: bool) -> str:
     return "/".join((layer, *parts[1:])) if len(parts) > 1 else f"{layer}/{parts[0]}"
 
 
-class _Opened:
+class _HeldFile:
     """An HDF5 file in memory, of which only what it holds itself is read: no links to other files."""
 
     def __init__(self, content: bytes, where: str) -> None:
@@ -124,7 +124,7 @@ class _Opened:
         except DAMAGED as error:
             raise self._damaged(error) from None
 
-    def __enter__(self) -> _Opened:
+    def __enter__(self) -> _HeldFile:
         return self
 
     def __exit__(self, *_: object) -> None:

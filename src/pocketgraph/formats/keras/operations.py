@@ -33,7 +33,7 @@ NAMES = {
 """What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
 
 
-class Call(NamedTuple):
+class OperationCall(NamedTuple):
     """What an operation is called with; tensors are values, all else as the file has it.
 
     ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
@@ -64,8 +64,8 @@ class Call(NamedTuple):
         return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
 
 
-def arithmetic(op: str) -> Callable[[Call], KerasTensor]:
-    def written(call: Call) -> KerasTensor:
+def arithmetic(op: str) -> Callable[[OperationCall], KerasTensor]:
+    def written(call: OperationCall) -> KerasTensor:
         first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
         like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), FLOAT)
         one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
@@ -74,23 +74,23 @@ def arithmetic(op: str) -> Callable[[Call], KerasTensor]:
     return written
 
 
-def elementwise(op: str) -> Callable[[Call], KerasTensor]:
+def elementwise(op: str) -> Callable[[OperationCall], KerasTensor]:
     return lambda call: call.writer.add(op, call.tensor(0, "x", "features"))
 
 
-def function(name: str) -> Callable[[Call], KerasTensor]:
+def function(name: str) -> Callable[[OperationCall], KerasTensor]:
     return lambda call: activated(call.writer, call.tensor(0, "x", "features"), name)
 
 
-def softmax(call: Call) -> KerasTensor:
+def softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
     if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
         raise call.writer.refuse("is a softmax along another axis than the last, which is not read")
     return call.writer.add("Softmax", value)
 
 
-def reduction(op: str) -> Callable[[Call], KerasTensor]:
-    def written(call: Call) -> KerasTensor:
+def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
+    def written(call: OperationCall) -> KerasTensor:
         value, axes = call.tensor(0, "x", "input_tensor"), call.axes("axis")
         keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
         dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
@@ -99,7 +99,7 @@ def reduction(op: str) -> Callable[[Call], KerasTensor]:
     return written
 
 
-def concatenation(call: Call) -> KerasTensor:
+def concatenation(call: OperationCall) -> KerasTensor:
     values = call.argument(0, "values", "xs", default=())
     if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("joins what are no tensors, which is not read")
@@ -110,7 +110,7 @@ def concatenation(call: Call) -> KerasTensor:
     return call.writer.add("ConcatV2", list(values), call.writer.const(axis, "axis"), dims=dims)
 
 
-def reshaping(call: Call) -> KerasTensor:
+def reshaping(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "tensor")
     wanted = call.argument(1, "newshape", "shape", default=())
     if not isinstance(wanted, (list, tuple)) or any(isinstance(size, KerasTensor) for size in wanted):
@@ -124,14 +124,14 @@ def reshaping(call: Call) -> KerasTensor:
     return call.writer.reshaped(value, tuple(dims))
 
 
-def expanding(call: Call) -> KerasTensor:
+def expanding(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input")
     (axis,) = (axis % (len(value.dims) + 1) for axis in pair(call.argument(1, "axis", default=-1), 1))
     dims = (*value.dims[:axis], 1, *value.dims[axis:])
     return call.writer.add("ExpandDims", value, call.writer.const(axis, "axis"), dims=dims)
 
 
-def squeezing(call: Call) -> KerasTensor:
+def squeezing(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input")
     told = call.argument(1, "axis")
     axes = call.axes("axis") if told is not None else [axis for axis, size in enumerate(value.dims) if size == 1]
@@ -139,14 +139,14 @@ def squeezing(call: Call) -> KerasTensor:
     return call.writer.add("Squeeze", value, dims=dims, squeeze_dims=tuple(axes))
 
 
-def transposition(call: Call) -> KerasTensor:
+def transposition(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "a")
     order = call.argument(1, "axes", "perm") or list(reversed(range(len(value.dims))))
     dims: Dims = tuple(value.dims[axis] for axis in order)
     return call.writer.add("Transpose", value, call.writer.const(list(order), "order"), dims=dims)
 
 
-def product(call: Call) -> KerasTensor:
+def product(call: OperationCall) -> KerasTensor:
     one, other = call.tensor(0, "x1", "a"), call.tensor(1, "x2", "b")
     turned = [bool(call.named.get(name, False)) for name in ("transpose_a", "transpose_b")]
     if min(len(one.dims), len(other.dims)) < 2:
@@ -156,21 +156,21 @@ def product(call: Call) -> KerasTensor:
     return call.writer.add("BatchMatMulV2", one, other, dims=dims, adj_x=turned[0], adj_y=turned[1])
 
 
-def casting(call: Call) -> KerasTensor:
+def casting(call: OperationCall) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
     made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
     return made._replace(dtype=wanted)
 
 
-def clipping(call: Call) -> KerasTensor:
+def clipping(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "t")
     low, high = (call.tensor(place, *names, like=value.dtype)
                  for place, names in ((1, ("x_min", "clip_value_min")), (2, ("x_max", "clip_value_max"))))  # fmt: skip
     return call.writer.add("Minimum", call.writer.add("Maximum", value, low), high)
 
 
-def stacking(call: Call) -> KerasTensor:
+def stacking(call: OperationCall) -> KerasTensor:
     values = call.argument(0, "values", "x", default=())
     if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("stacks what are no tensors, which is not read")
@@ -179,7 +179,7 @@ def stacking(call: Call) -> KerasTensor:
     return call.writer.add("Pack", list(values), dims=dims, axis=axis)
 
 
-def unit_length(call: Call) -> KerasTensor:
+def unit_length(call: OperationCall) -> KerasTensor:
     """Along axes, with TensorFlow's smallest square."""
     value, axes = call.tensor(0, "x"), call.axes("axis")
     dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
@@ -189,7 +189,7 @@ def unit_length(call: Call) -> KerasTensor:
     return call.writer.add("Mul", value, call.writer.add("Rsqrt", call.writer.add("Maximum", squares, least)))
 
 
-def slicing(call: Call) -> KerasTensor:
+def slicing(call: OperationCall) -> KerasTensor:
     """``x[…]``, with the masks of StridedSlice."""
     value, spec = call.tensor(0), call.argument(1, "slice_spec", "key", default=())
     parts = [_slice(part) for part in (spec if isinstance(spec, (list, tuple)) else [spec])]
@@ -231,7 +231,7 @@ def _slice(part: Any) -> Any:
     return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, KerasTensor)) else int(part)
 
 
-OPERATIONS: dict[str, Callable[[Call], KerasTensor]] = {
+OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"))},

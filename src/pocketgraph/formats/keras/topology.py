@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
-from pocketgraph.formats.keras.operations import OPERATIONS, Call, operation
+from pocketgraph.formats.keras.operations import OPERATIONS, OperationCall, operation
 from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -190,7 +190,7 @@ class _NestedModel:
         if named is not None:
             if named not in OPERATIONS:
                 raise writer.refuse(f"is '{named}', an operation that is not read")
-            return OPERATIONS[named](Call(writer, writer.given, {**layer.config, **writer.named}))
+            return OPERATIONS[named](OperationCall(writer, writer.given, {**layer.config, **writer.named}))
         rule = RULES.get(layer.kind)
         if rule is None:
             raise writer.refuse("is of a kind that is not read")
