@@ -10,7 +10,7 @@ SOURCES = pathlib.Path(pocketgraph.__file__).parent
 ROW = re.compile(r"^([A-Z_]+) = ([^#]+?)  # (\S+): \S", re.MULTILINE)
 UNITS = {
     "µs", "nodes", "elements", "scores", "boxes", "calls", "runs", "steps", "bytes", "multiplications", "rounds",
-    "layers", "share", "channels", "pixels", "plans", "seconds",
+    "layers", "operators", "share", "channels", "pixels", "plans", "seconds",
 }  # fmt: skip
 
 

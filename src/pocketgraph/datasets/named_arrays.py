@@ -160,7 +160,8 @@ def _fitting(
         raise UsageError(f"the array '{key}' holds {array.dtype}, not numbers", where=place)
     numbers = math.prod(array.shape[1:])
     batches = {other.shape[0] for other in inputs if len(other.shape) > 1}  # a number a row is no series beside these
-    batch = item.shape[0] if len(item.shape) > 1 or batches.issuperset(item.shape) else 1
+    has_batch = len(item.shape) > 1 or (bool(item.shape) and batches.issuperset(item.shape))
+    batch = item.shape[0] if has_batch else 1
     if numbers not in (size, size // batch) and array.shape == item.shape:
         return whole(array)[np.newaxis]  # one sample, as it is fed
     if numbers != size and numbers * batch != size:
