@@ -204,6 +204,24 @@ def elements(dims: Dims) -> int | None:
     return prod(known) if len(known) == len(dims) else None
 
 
+def with_rest(wanted: Sequence[int | None], dims: Dims) -> Dims:
+    """The sizes of a shape that a tensor of sizes ``dims`` gets, of which one may be what remains."""
+    sizes = [None if size in (-1, None) else int(size) for size in wanted]
+    whole, rest = elements(dims), elements(tuple(size for size in sizes if size is not None))
+    if sizes.count(None) == 1 and whole is not None and rest:
+        sizes[sizes.index(None)] = whole // rest
+    return tuple(sizes)
+
+
+def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> KerasTensor:
+    """Tensors one after the other along an axis."""
+    axis %= len(values[0].dims)
+    sizes = [value.dims[axis] for value in values]
+    known = [size for size in sizes if size is not None]
+    dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
+    return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
+
+
 def pair(value: Any, count: int = 2) -> tuple[int, ...]:
     """A setting that may be one number for all axes."""
     return tuple(int(one) for one in value) if isinstance(value, list | tuple) else (int(value),) * count

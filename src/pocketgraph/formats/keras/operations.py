@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import OPS, activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, broadcast, elements, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, broadcast, joined, pair, with_rest
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -103,11 +103,7 @@ def concatenation(call: OperationCall) -> KerasTensor:
     values = call.argument(0, "values", "xs", default=())
     if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("joins what are no tensors, which is not read")
-    axis = int(call.argument(1, "axis", default=-1)) % len(values[0].dims)
-    sizes = [one.dims[axis] for one in values]
-    known = [size for size in sizes if size is not None]
-    dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
-    return call.writer.add("ConcatV2", list(values), call.writer.const(axis, "axis"), dims=dims)
+    return joined(call.writer, values, int(call.argument(1, "axis", default=-1)))
 
 
 def reshaping(call: OperationCall) -> KerasTensor:
@@ -115,13 +111,10 @@ def reshaping(call: OperationCall) -> KerasTensor:
     wanted = call.argument(1, "newshape", "shape", default=())
     if not isinstance(wanted, (list, tuple)) or any(isinstance(size, KerasTensor) for size in wanted):
         raise call.writer.refuse("takes a shape that is computed, which is not read")
-    dims: list[int | None] = [None if size in (None, -1) else int(size) for size in wanted]
-    whole, rest = elements(value.dims), elements(tuple(size for size in dims if size is not None))
-    if dims.count(None) == 1 and whole is not None and rest:
-        dims[dims.index(None)] = whole // rest
+    dims = with_rest(wanted, value.dims)
     if dims.count(None) > 1:
         raise call.writer.refuse("leaves several sizes open, which is not read")
-    return call.writer.reshaped(value, tuple(dims))
+    return call.writer.reshaped(value, dims)
 
 
 def expanding(call: OperationCall) -> KerasTensor:

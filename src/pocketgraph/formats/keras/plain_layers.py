@@ -15,7 +15,9 @@ from pocketgraph.formats.keras.layer_writer import (
     Rule,
     broadcast,
     elements,
+    joined,
     pair,
+    with_rest,
 )  # fmt: skip
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
@@ -69,15 +71,7 @@ def layer_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
     axes = [axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1)]
     if axes != list(range(len(value.dims) - len(axes), len(value.dims))):
         raise writer.refuse(f"has axis={axes}, which is not read: not the last ones")
-    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
-    along = writer.const(axes, "axes")
-    centred = writer.add("Sub", value, writer.add("Mean", value, along, dims=dims, keep_dims=True))
-    variance = writer.add("Mean", writer.add("Square", centred), along, dims=dims, name="variance", keep_dims=True)
-    epsilon = writer.const(float(writer.config.get("epsilon", 1e-3)), "epsilon", FLOAT)
-    value = writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", variance, epsilon)), dims=value.dims)
-    if writer.config.get("scale", True):
-        value = writer.add("Mul", value, writer.weight("gamma"))
-    return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
+    return _with_offset(writer, _standardized(writer, value, axes))
 
 
 def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -88,14 +82,22 @@ def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
     groups = int(writer.config.get("groups", 32))
     groups = count if groups == -1 else groups
     grouped = writer.reshaped(value, (*value.dims[:-1], groups, count // groups))
-    axes = [*range(1, rank - 1), rank]
-    dims = (value.dims[0], *[1] * (rank - 2), groups, 1)
+    whole = _standardized(writer, grouped, [*range(1, rank - 1), rank])
+    return _with_offset(writer, writer.reshaped(whole, value.dims, value))
+
+
+def _standardized(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
+    """A tensor less its mean along axes, by its deviation there."""
+    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
     along = writer.const(axes, "axes")
-    centred = writer.add("Sub", grouped, writer.add("Mean", grouped, along, dims=dims, keep_dims=True))
+    centred = writer.add("Sub", value, writer.add("Mean", value, along, dims=dims, keep_dims=True))
     variance = writer.add("Mean", writer.add("Square", centred), along, dims=dims, name="variance", keep_dims=True)
     epsilon = writer.const(float(writer.config.get("epsilon", 1e-3)), "epsilon", FLOAT)
-    whole = writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", variance, epsilon)), dims=grouped.dims)
-    value = writer.reshaped(whole, value.dims, value)
+    return writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", variance, epsilon)), dims=value.dims)
+
+
+def _with_offset(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """Times the factor of each channel, and its offset, where the layer has them."""
     if writer.config.get("scale", True):
         value = writer.add("Mul", value, writer.weight("gamma"))
     return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
@@ -163,11 +165,7 @@ def flatten(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 def reshape(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Another shape for each example, of which one size may be what remains."""
     (value,) = inputs
-    wanted = [None if size in (-1, None) else int(size) for size in writer.config["target_shape"]]
-    whole, rest = elements(value.dims[1:]), elements(tuple(size for size in wanted if size is not None))
-    if None in wanted and whole is not None and rest:
-        wanted[wanted.index(None)] = whole // rest
-    return writer.reshaped(value, (value.dims[0], *wanted))
+    return writer.reshaped(value, (value.dims[0], *with_rest(writer.config["target_shape"], value.dims[1:])))
 
 
 def permute(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -239,13 +237,7 @@ def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 
 def concatenate(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    rank = len(inputs[0].dims)
-    axis = int(writer.config.get("axis", -1)) % rank
-    sizes = [value.dims[axis] for value in inputs]
-    known = [size for size in sizes if size is not None]
-    dims = list(inputs[0].dims)
-    dims[axis] = sum(known) if len(known) == len(sizes) else None
-    return writer.add("ConcatV2", list(inputs), writer.const(axis, "axis"), dims=tuple(dims))
+    return joined(writer, inputs, int(writer.config.get("axis", -1)))
 
 
 RULES: dict[str, Rule] = {
