@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.freezing import freeze
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.dead_updates import with_assigned_values, without_dead_updates
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
@@ -147,11 +147,50 @@ def test_what_is_read_after_an_assignment_of_the_run_is_what_was_assigned() -> N
         assert session.run(["y"], {"x": np.float32([3])})[0].tolist() == [4, 9]  # TensorFlow's first answer
 
 
+COUNTS = """
+    x = Placeholder(dtype=float, shape=[2])
+    c = VarHandleOp(dtype=float, shape=[2])
+    early = ReadVariableOp(c, dtype=float)
+    add = AssignAddVariableOp(c, x, ^early, dtype=float)
+    added = ReadVariableOp(c, ^add, dtype=float)
+    square = Mul(added, added, T=float)
+    write = AssignVariableOp(c, square, ^add, dtype=float)
+    sub = AssignSubVariableOp(c, x, ^write, dtype=float)
+    first = Const(int32 [[0]])
+    second = Const(int32 [[1]])
+    seven = Const(float [7])
+    zero = Const(int32 [0])
+    one = Const(int32 [1])
+    head = Slice(x, zero, one, T=float, Index=int32)
+    tail = Slice(x, one, one, T=float, Index=int32)
+    put = ResourceScatterNdUpdate(c, second, seven, ^sub, T=float, Tindices=int32)
+    more = ResourceScatterNdAdd(c, first, tail, ^put, T=float, Tindices=int32)
+    less = ResourceScatterNdSub(c, second, head, ^more, T=float, Tindices=int32)
+    last = ReadVariableOp(c, ^less, dtype=float)
+    y = Pack(early, added, last, N=3, T=float, axis=0)
+"""
+
+
+def test_what_is_read_after_a_sum_or_a_scatter_of_the_run_is_what_they_leave() -> None:
+    stored = {"c": Tensor.from_numpy(np.float32([3, 4]))}
+    report = freeze_with_report(parse(COUNTS), "y", stored, control_flow="lower", repair="updates")
+    assert report.forgets == ("c",)
+    with Session(report.graph) as session:
+        (y,) = session.run(["y"], {"x": np.float32([1, 0.5])})
+    assert y.tolist() == [[3, 4], [4, 4.5], [15.5, 6]]  # TensorFlow 2.21's
+
+
+def test_the_stored_value_is_read_before_a_sum_where_a_variable_stays_one() -> None:
+    graph = with_assigned_values(parse(COUNTS), ["y"])
+    assert graph["added"].inputs == ("add/value", "^add")
+    assert "^add/before" in graph["add"].inputs
+
+
 @pytest.mark.parametrize(
     "other",
     [
         "other = AssignVariableOp(window, x, dtype=float)",  # in no order with the read
-        "other = AssignAddVariableOp(window, frames, ^write, dtype=float)",  # before the read, and no assignment
+        "other = ResourceScatterMul(window, first, x, ^write, dtype=float, Tindices=int32)",  # what no op computes
         "other = StatefulPartitionedCall(window, ^write, Tin=[resource], Tout=[], f=func(change))",
     ],
 )
