@@ -175,3 +175,43 @@ def test_fake_quantization_with_ends_in_the_wrong_order() -> None:
     values = np.array([1.764, -0.5, 0.0], np.float32)
     (found,) = evaluate(node, (values, *map(np.asarray, ends)))
     np.testing.assert_allclose(found, 0.08858461, rtol=1e-6)  # TensorFlow 1.15.5's, for every value
+
+
+@pytest.mark.parametrize("name", ["scope>y", "_y", "q\\y", "y y"])
+def test_fold_constants_refuses_names_that_1_15_does_not_import(name: str) -> None:
+    graph = parse(SHAPES.format(node="Relu(x, T=float)"))
+    nodes = [node.replace(name=name) if node.name == "y" else node for node in graph if node.name != "z"]
+    graph = graph.replace(nodes)
+    with pytest.raises(TransformError, match="Node name contains invalid characters"):
+        transform(graph, "fold_constants", "x", "four", compat="original")
+    passed_over = transform(graph, "fold_constants(ignore_errors=true)", "x", "four", compat="original")
+    assert name in passed_over
+    assert len(transform(graph, "fold_constants", "x", "four")) == 3
+
+
+def test_fold_constants_imports_a_transposed_convolution_of_another_batch() -> None:
+    """TensorFlow compares the batches when it computes; a graph of another batch size is transformed before that."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,6,6,1])
+        sizes = Const(int32 [2, 12, 12, 1])
+        w = Const(float [[[[1.0]], [[1.0]]], [[[1.0]], [[1.0]]]])
+        y = Conv2DBackpropInput(sizes, w, x, T=float, strides=[1,2,2,1], padding="SAME")
+    """)
+    after = transform(graph, "fold_constants", "x", "y", compat="original")
+    assert [node.name for node in after] == ["sizes", "w", "y", "x"]
+
+
+@pytest.mark.parametrize("pair", ["fallback", "input"])
+def test_ends_of_a_range_in_the_wrong_order_go_into_the_graph_in_the_original(pair: str) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2,2])
+        y = Mul(x, one, T=float)
+        one = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        z = Relu(y, T=float)
+    """)
+    call = f"quantize_nodes({pair}_min=2, {pair}_max=1)"
+    after = transform(graph, call, "x", "z", compat="original")
+    scope = {"fallback": "y/eightbit/fallback_", "input": "x_eightbit/"}[pair]
+    assert [float(after[f"{scope}{end}"].tensor.numpy()) for end in ("min", "max")] == [2.0, 1.0]
+    with pytest.raises(TransformError, match=f"{pair}_min must be less than {pair}_max"):
+        transform(graph, call, "x", "z")
