@@ -6,8 +6,12 @@ import os
 
 import click
 
+from pocketgraph.cli.shared.options import default_place
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
+
+OWN = b'"graphs":[{"id":"main","nodes":['
+"""In each graph that it writes."""
 
 
 @click.command("model_explorer")
@@ -32,7 +36,7 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
     from pocketgraph.inspect.node_times import measured
 
     name = os.path.basename(os.path.normpath(model))
-    output = output or f"{os.path.splitext(name)[0] or name}.json"
+    output = output or default_place(f"{os.path.splitext(name)[0] or name}.json", "-o", OWN)
     if not output.endswith(".json"):
         raise UsageError(f"Model Explorer reads .json, not '{output}'", hint="-o graph.json")
     sensitivity = sensitivity_of_report(quantization) if quantization is not None else {}
