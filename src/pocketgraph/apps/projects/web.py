@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -99,8 +101,9 @@ def write(project: Project, folder: str) -> None:
         is_assumed = project.picture.is_assumed and is_usual  # else the application tells it
         project.picture = replace(project.picture, mean=mean, std=std, is_assumed=is_assumed)
     words = {
-        "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
-        "litert_version": LITERT_VERSION,
+        "title": project.name.title, "html_title": escape(project.name.title),
+        "json_title": json.dumps(project.name.title, ensure_ascii=False), "small": project.name.small,
+        "about": about(project), "front": front(project), "litert_version": LITERT_VERSION,
     }  # fmt: skip
     made = project_files("web", words)
     page = files("pocketgraph.apps.live") / "page"
