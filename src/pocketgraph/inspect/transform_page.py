@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.pages.document import report, text
+from pocketgraph.pages.json_text import json_text
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     Cell,
@@ -40,7 +40,7 @@ COLUMNS = (
 
 def as_json(entries: Sequence[RuleEntry], model: str) -> str:
     """The report for programs: ``{"model", "rules": [...]}``."""
-    return json.dumps({"model": model, "rules": [entry.as_dict() for entry in entries]}, indent=2) + "\n"
+    return json_text({"model": model, "rules": [entry.as_dict() for entry in entries]}) + "\n"
 
 
 def as_html(

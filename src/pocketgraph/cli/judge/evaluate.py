@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -17,7 +16,7 @@ from pocketgraph.cli.shared.data_options import (
     shapes_of,
 )
 from pocketgraph.cli.shared.options import labels_option, page_place, signature_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 
 
 @click.command("evaluate")
@@ -66,4 +65,7 @@ def command(
         say(note)
     if report is not None:
         write_atomically(report, found.as_html(os.path.basename(os.path.normpath(place))).encode())
-    echo(json.dumps([verdict.as_dict() for verdict in found], indent=1) if as_json else repr(found))
+    if as_json:
+        echo_json([verdict.as_dict() for verdict in found], indent=1)
+    else:
+        echo(repr(found))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.output import echo, one_line
+from pocketgraph.cli.shared.output import echo, echo_json, one_line
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -60,7 +59,7 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
     judged = [entry for entry in entries if entry["label"] in table.labels and entry["label"] and entry["votes"]]
     right = sum(entry["votes"][0]["label"] == entry["label"] for entry in judged)
     if how["as_json"]:
-        echo(json.dumps({"photos": entries, "judged": len(judged), "right": right}, indent=2))
+        echo_json({"photos": entries, "judged": len(judged), "right": right})
         return
     for entry in entries:
         voted = entry["votes"][:1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say, with_model
 from pocketgraph.cli.shared.options import flag_bool, labels_option, signature_option
-from pocketgraph.cli.shared.output import echo, one_line
+from pocketgraph.cli.shared.output import echo, echo_json, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -88,7 +87,7 @@ def command(
             for prediction in found.predictions:
                 echo(line(prediction, style))
     if as_json:
-        echo(json.dumps(results, indent=2))
+        echo_json(results)
     if results and not labeler.labels:
         say(without_names())
     if failures:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import click
 
 from pocketgraph.cli.shared.data_options import say, with_model
 from pocketgraph.cli.shared.options import labels_option, names
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 SHOWN = 60  # characters of a text
@@ -72,4 +71,4 @@ def command(
         for name, _, score in best:
             echo(f"{name} (score = {score:.5f})")
     if as_json:
-        echo(json.dumps(results, indent=2, ensure_ascii=False))
+        echo_json(results, ensure_ascii=False)

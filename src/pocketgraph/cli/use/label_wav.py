@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import rate_option, say, with_model
 from pocketgraph.cli.shared.options import labels_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -94,6 +93,6 @@ def command(
         for name, index, score in best:
             echo(f"{name} (score = {score:.5f})" if style == "python" else f"{name} ({index}): {score:g}")
     if as_json:
-        echo(json.dumps(results, indent=2))
+        echo_json(results)
     if failures:
         raise PocketgraphError(f"{failures} of {counted(len(paths), 'recording')} could not be labelled")

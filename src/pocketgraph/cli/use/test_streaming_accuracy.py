@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from pocketgraph.cli.shared.data_options import rate_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 
@@ -103,4 +101,4 @@ def command(
     figures = {
         name: getattr(accuracy, name) for name in ("truths", "matched", "correct", "wrong", "false_positives", "missed")
     }
-    echo(json.dumps({"words": words, **figures}, indent=2))
+    echo_json({"words": words, **figures})
