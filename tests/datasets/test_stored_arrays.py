@@ -132,6 +132,8 @@ def test_an_array_may_be_named_as_the_placeholder_behind_a_signatures_key(tmp_pa
     assert len(open_dataset(str(path), inputs)) == 40
     with pytest.raises(UsageError, match="there is no array for the input 'y:0'"):
         open_dataset(str(path), (ModelInput("y:0", (1, 2), np.dtype(np.float32)), inputs[1]))
+    with pytest.raises(UsageError, match=r"there are a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 …"):
+        open_dataset({f"a{number}": ROWS for number in range(85)}, inputs)
 
 
 def test_a_row_of_numbers_is_fed_as_it_is_where_that_is_what_the_model_takes() -> None:

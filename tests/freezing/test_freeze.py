@@ -206,6 +206,22 @@ def test_savers_and_plain_names() -> None:
         freeze(graph, "y", both, saver="sav")
 
 
+def test_variables_that_no_saver_saves_are_told_as_what_a_program_fills() -> None:
+    """An agent's training keeps what its environment shows in variables, which are no part of its checkpoint."""
+    text = SAVER.format("w").replace("y = Identity(w, T=float)", """
+    seen = VariableV2(dtype=float, shape=[2,2])
+    seen/read = Identity(seen, T=float)
+    y = MatMul(seen/read, w, T=float)
+    """)  # fmt: skip
+    said = r"1 variable is not in the checkpoint: 'seen'.*saver does not save.*--variable_names_denylist=seen "
+    with pytest.raises(FreezeError, match=said):
+        freeze(parse(text), "y", VALUES)
+    kept = freeze(parse(text), "y", VALUES, variable_names_blacklist="seen")
+    cut = pocketgraph.transform(kept, "remove_control_dependencies strip_unused_nodes", "seen/read", "y")
+    (result,) = Session(cut).run(["y:0"], {"seen/read:0": np.full((1, 2), 5, np.float32)})
+    np.testing.assert_array_equal(result, [[5, 5]])
+
+
 COPIED = """
     layer/w = VarHandleOp(dtype=float, shape=[2,2], shared_name="layer/w")
     layer/w_1 = VarHandleOp(dtype=float, shape=[2,2], shared_name="layer/w_1")

@@ -19,6 +19,7 @@ from pocketgraph.pages.quantities import counted
 IN_MEMORY = "the samples"
 SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
 """Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""
+MOST_NAMED = 10  # arrays in a message
 LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
 
 
@@ -192,7 +193,8 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Seq
     elif not keys and len(inputs) == len(found) == 1:
         keys = list(found)
     if not keys:
-        there = f"there {'are' if len(found) != 1 else 'is'} {', '.join(found) or 'none'}"
+        names = ", ".join(list(found)[:MOST_NAMED]) + " …" * (len(found) > MOST_NAMED)
+        there = f"there {'are' if len(found) != 1 else 'is'} {names or 'none'}"
         fixed = f"; {option('feed', 'feeds')} {tensor}=1 sets it to one number" if len(inputs) > 1 else ""
         raise UsageError(f"there is no array for the input '{name}'", where=place, hint=f"{there}{fixed}")
     return keys[0]

@@ -59,7 +59,7 @@ def values_of(
             )
         found[variable.name] = tensor
     if missing:
-        raise _missing(missing, checkpoint)
+        raise _missing(missing, checkpoint, saved)
     if wrong:
         raise FreezeError(
             "variables do not fit the checkpoint: " + _listed(wrong, "; "), where=_where(checkpoint),
@@ -145,7 +145,9 @@ class _ValueFinder:
         return None
 
 
-def _missing(variables: Sequence[VariableNode], checkpoint: Mapping[str, Tensor]) -> FreezeError:
+def _missing(
+    variables: Sequence[VariableNode], checkpoint: Mapping[str, Tensor], saved: Mapping[str, Sequence[SavedAs]]
+) -> FreezeError:
     lines = []
     for variable in variables[:MOST_LISTED]:
         near = nearest(variable.name, checkpoint, 1) if len(checkpoint) < 5000 else []
@@ -162,6 +164,14 @@ def _missing(variables: Sequence[VariableNode], checkpoint: Mapping[str, Tensor]
         )
     elif any(key.endswith(".ATTRIBUTES/VARIABLE_VALUE") for key in checkpoint):
         hint = "TensorFlow 2 wrote this checkpoint with object names that this graph does not know"
+    elif saved and not any(variable.name in saved for variable in variables):
+        names = ",".join(variable.name for variable in variables)
+        hint = (
+            "the graph's saver does not save them, so the program around the graph fills them, as with what an "
+            f"environment shows; freeze_graph --variable_names_denylist={names} freezes the others, then "
+            "transform_graph --inputs=NODE --transforms='remove_control_dependencies strip_unused_nodes' makes an "
+            "input of a node that reads one"
+        )
     return FreezeError(what, where=_where(checkpoint), hint=hint)
 
 

@@ -186,7 +186,7 @@ def _print_ends(facts: Summary, console: Any) -> None:
             }  # fmt: skip
             ends.add_row(*(row[column] for column in titles))
         if len(group) > MOST_ENDS:
-            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
+            ends.add_row("", f"and {len(group) - MOST_ENDS} more (--json lists all)")
     console.print(ends)
 
 
