@@ -38,10 +38,13 @@ class ModelNodes:
         weights: the stored values by name.
         where: the file, for messages.
         version: of the Keras whose functions are meant; "" for those of TensorFlow.js.
+        rules: how each class of layers is written, for those in others.
     """
 
-    def __init__(self, weights: Mapping[str, Array], where: str, version: str = "") -> None:
-        self.version = version
+    def __init__(
+        self, weights: Mapping[str, Array], where: str, version: str = "", rules: Mapping[str, Rule] | None = None
+    ) -> None:
+        self.version, self.rules = version, rules or {}
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
@@ -105,6 +108,18 @@ class LayerWriter:
             where=self.model.where,
             hint="give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')",
         )
+
+    def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
+        """What a layer in this one is written with, and how.
+
+        Raises:
+            FormatError: it is of a kind that is not read.
+        """
+        kind, config = str(described["class_name"]), described["config"]
+        inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.layer)
+        if kind not in self.model.rules:
+            raise inner.refuse("is of a kind that is not read inside another")
+        return inner, self.model.rules[kind]
 
     def expect(self, **settings: object) -> None:
         """Makes sure that settings are as given here, where the file says any.
@@ -181,6 +196,10 @@ class LayerWriter:
         bounds = [self.const([at], "axis") for at in (axis, axis + 1)]
         return self.add("StridedSlice", shape, *bounds, self.const([1], "step"), dims=(), shrink_axis_mask=1)
 
+    def all_sizes(self, value: KerasTensor) -> list[int | KerasTensor]:
+        """The sizes of a tensor, of which some are known when the model runs."""
+        return [self.size(value, axis) if size is None else size for axis, size in enumerate(value.dims)]
+
     def sizes(self, wanted: Sequence[int | KerasTensor]) -> KerasTensor:
         """A vector of sizes, of which some are known when the model runs."""
         numbers = [one for one in wanted if isinstance(one, int)]
@@ -220,6 +239,31 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
     known = [size for size in sizes if size is not None]
     dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
     return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
+
+
+def transposed(writer: LayerWriter, value: KerasTensor, order: Sequence[int], name: str = "") -> KerasTensor:
+    """A tensor with its axes in another order."""
+    dims = tuple(value.dims[axis] for axis in order)
+    return writer.add("Transpose", value, writer.const(list(order), "order"), dims=dims, name=name)
+
+
+def contraction(writer: LayerWriter, equation: str, *values: KerasTensor) -> KerasTensor:
+    """Einstein's sum, as ``ab,bc->ac`` tells it; ``...`` are axes that several tensors share, to the left."""
+    left, _, right = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int | None] = {}
+    shared: Dims = ()
+    for names, value in zip(left.split(","), values, strict=True):
+        if "..." in names:
+            first = names.index("...")
+            last = len(value.dims) - (len(names) - first - 3)
+            shared = broadcast(shared, value.dims[first:last])
+            axes = (*value.dims[:first], *value.dims[last:])
+        else:
+            axes = value.dims
+        sizes |= {name: size or sizes.get(name) for name, size in zip(names.replace("...", ""), axes, strict=True)}
+    before, _, after = right.partition("...") if "..." in right else (right, "", "")
+    dims = (*(sizes[name] for name in before), *(shared if "..." in right else ()), *(sizes[name] for name in after))
+    return writer.add("Einsum", values, dims=dims, equation=equation.replace(" ", "").encode())
 
 
 def pair(value: Any, count: int = 2) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, transposed
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT32
 
@@ -57,9 +57,7 @@ def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor
 
 def _in_steps(writer: LayerWriter, value: KerasTensor, name: str) -> KerasTensor:
     """A tensor with time ahead of the batch, and in the order in which it is read."""
-    order = [1, 0, *range(2, len(value.dims))]
-    dims: Dims = tuple(value.dims[axis] for axis in order)
-    made = writer.add("Transpose", value, writer.const(order, "order"), dims=dims, name=name)
+    made = transposed(writer, value, [1, 0, *range(2, len(value.dims))], name)
     if writer.config.get("go_backwards", False):
         made = writer.add("ReverseV2", made, writer.const([0], "axis"))
     return made
@@ -102,8 +100,7 @@ def _over_time(
     _, flow, *states = (writer.add("Exit", one, dims=one.dims) for one in switched)
     dims = (products.dims[1], products.dims[0], start[0].dims[-1])
     stacked = writer.add("TensorArrayGatherV3", array, steps, flow, dims=dims, dtype=FLOAT)
-    results = writer.add("Transpose", stacked, writer.const([1, 0, 2], "order"), dims=(dims[1], dims[0], dims[2]))
-    return results, list(states)
+    return transposed(writer, stacked, [1, 0, 2]), list(states)
 
 
 def _waiting(writer: LayerWriter, like: KerasTensor, number: int) -> KerasTensor:

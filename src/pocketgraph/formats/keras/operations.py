@@ -11,8 +11,16 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import OPS, activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, broadcast, joined, pair, with_rest
+from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
+from pocketgraph.formats.keras.layer_writer import (
+    KerasTensor,
+    LayerWriter,
+    broadcast,
+    joined,
+    pair,
+    transposed,
+    with_rest,
+)
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -84,9 +92,7 @@ def function(name: str) -> Callable[[OperationCall], KerasTensor]:
 
 def softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
-    if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
-        raise call.writer.refuse("is a softmax along another axis than the last, which is not read")
-    return call.writer.add("Softmax", value)
+    return softmax_along(call.writer, value, call.argument(1, "axis", default=-1))
 
 
 def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -134,9 +140,7 @@ def squeezing(call: OperationCall) -> KerasTensor:
 
 def transposition(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "a")
-    order = call.argument(1, "axes", "perm") or list(reversed(range(len(value.dims))))
-    dims: Dims = tuple(value.dims[axis] for axis in order)
-    return call.writer.add("Transpose", value, call.writer.const(list(order), "order"), dims=dims)
+    return transposed(call.writer, value, call.argument(1, "axes", "perm") or range(len(value.dims))[::-1])
 
 
 def product(call: OperationCall) -> KerasTensor:

@@ -25,12 +25,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "SeparableConv1D": ("depthwise_kernel", "pointwise_kernel", "bias"),
     "SeparableConv2D": ("depthwise_kernel", "pointwise_kernel", "bias"),
     "BatchNormalization": (*NORMS, "moving_mean", "moving_variance"), "LayerNormalization": NORMS,
-    "GroupNormalization": NORMS, "Embedding": ("embeddings",), "PReLU": ("alpha",),
+    "LayerScale": ("gamma",), "RMSNormalization": ("scale",), "GroupNormalization": NORMS,
+    "Embedding": ("embeddings",), "PReLU": ("alpha",),
     "Normalization": ("mean", "variance", "count"),
 }  # fmt: skip
 """Not traits: what each class of layers calls its variables, in the order in which it makes them."""
-SWITCHES = {"bias": "use_bias", "gamma": "scale", "beta": "center"}
-"""The setting that a variable is there for."""
+SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",)}
+"""The settings that a variable is there for, where a layer has them."""
 CELLS = ("LSTM", "GRU", "SimpleRNN")
 ATTENTION = {"query_dense": "query", "key_dense": "key", "value_dense": "value", "output_dense": "attention_output"}
 """Where an attention keeps its parts, and what these are called; older files begin the first with an underscore."""
@@ -114,7 +115,7 @@ def _named(
     Raises:
         FormatError: there are not as many arrays as the layer has variables.
     """
-    wanted = [name for name in names if config.get(SWITCHES.get(name, ""), True)]
+    wanted = [name for name in names if all(config.get(switch, True) for switch in SWITCHES.get(name, ()))]
     if arrays and len(arrays) != len(wanted):
         raise FormatError(
             f"the layer '{layer}' has {len(arrays)} stored variables, where it makes {len(wanted)}", where=where

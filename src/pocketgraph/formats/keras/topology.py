@@ -42,7 +42,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
     """
     told = str(described.get("keras_version", ""))  # of Keras 3 TensorFlow.js reads none, so it computes as Keras does
-    nodes = ModelNodes(weights, where, version or told * told.startswith("3."))
+    nodes = ModelNodes(weights, where, version or told * told.startswith("3."), RULES)
     try:
         model = described.get("model_config", described)
         ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pocketgraph.formats.keras import attention_layers, loops_over_time, plain_layers, window_layers
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule
 
 
-def inner_layer(writer: LayerWriter, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
-    """What a wrapped layer is written with, and how."""
-    kind, config = str(described["class_name"]), described["config"]
-    inner = LayerWriter(writer.model, kind, config, f"{writer.layer}/", f"{writer.call}/{name}", writer.layer)
-    rule = RULES.get(kind)
-    if rule is None:
-        raise inner.refuse("is of a kind that is not read inside another")
-    return inner, rule
-
-
 def time_distributed(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A layer for each step, the steps taken as a larger batch."""
     (value,) = inputs
-    inner, rule = inner_layer(writer, writer.config["layer"], "step")
+    inner, rule = writer.inner(writer.config["layer"], "step")
     made = rule(inner, [writer.reshaped(value._replace(mask=None), (None, *value.dims[2:]))])
     if isinstance(made, list):
         raise writer.refuse("wraps a layer of several results, which is not read")
@@ -37,7 +26,7 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     both: list[KerasTensor] = []
     for way in ("forward", "backward"):
         config |= {"name": f"{way}_{name}", "go_backwards": way == "backward"}
-        inner, rule = inner_layer(writer, {**described, "config": dict(config)}, way)
+        inner, rule = writer.inner({**described, "config": dict(config)}, way)
         made = rule(inner, inputs)
         if isinstance(made, list):
             raise writer.refuse("has return_state=True, which is not read")
@@ -48,7 +37,7 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     kind = {"concat": "Concatenate", "sum": "Add", "mul": "Multiply", "ave": "Average"}.get(mode)
     if kind is None:
         return both
-    merge, rule = inner_layer(writer, {"class_name": kind, "config": {}}, "merge")
+    merge, rule = writer.inner({"class_name": kind, "config": {}}, "merge")
     return rule(merge, both)
 
 
