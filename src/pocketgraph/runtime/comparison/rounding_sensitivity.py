@@ -20,7 +20,7 @@ def moves_by_rounding(
     limits: Mapping[str, float],
     run_changed: Callable[[], Sequence[Mapping[str, Array]]],
 ) -> dict[str, float]:
-    """How far rounding moves outputs that are off, as a share of their largest magnitude: recurrent networks grow such a
+    """How far rounding moves outputs that are off, as a share of their largest magnitude: recurrent networks grow a
     difference in each step, logarithms that of small numbers, sines that of large ones.
 
     Args:
