@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import zlib
@@ -15,6 +16,11 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import evaluate
 
 RAMP = (np.arange(5 * 7 * 3).reshape(5, 7, 3) * 2).astype(np.uint8)
+
+TRANSPARENT_GIF = (
+    "R0lGODlhAwACAIEAAP8AAAD/AAAA/wkIByH5BAkFAAMALAAAAAADAAIAAAgJAAEMCDBAwICAACH5BAkFAAMALAAAAAADAAIAgf8AAAD/AAAA/wkI"
+    "BwgIAAcMEBBAYEAAIfkECQUAAwAsAQAAAAEAAQCB/wAAAP8AAAD/CQgHCAQAAQQEADs="
+)
 
 
 def saved(array: np.ndarray, kind: str, **options: object) -> np.ndarray:
@@ -187,6 +193,20 @@ def test_gif() -> None:
     np.testing.assert_array_equal(whole[:, 0, 0], [[255, 0, 0], [0, 255, 0]])
     assert decoded("DecodeImage", contents).shape == (2, 3, 4, 3)
     assert decoded("DecodeImage", contents, expand_animations=False).shape == (3, 4, 3)
+
+
+def test_frames_of_a_gif_stay_below_the_next_ones_and_what_none_has_drawn_is_black() -> None:
+    """Three frames of red, green, blue and transparency, each of which asks to be taken away again; as TensorFlow 2.21
+    decodes them."""
+    contents = np.array(base64.b64decode(TRANSPARENT_GIF), object)
+    black, red, green, blue = [0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255]
+    frames = [
+        [[red, black, green], [black, blue, black]],
+        [[red, black, blue], [green, blue, black]],
+        [[red, red, blue], [green, blue, black]],
+    ]
+    np.testing.assert_array_equal(decoded("DecodeGif", contents), frames)
+    np.testing.assert_array_equal(decoded("DecodeImage", contents, expand_animations=False), frames[0])
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture", saved(RAMP, "PNG").item()[:40], saved(RAMP, "JPEG").item()[:200]])

@@ -69,7 +69,7 @@ def as_pixels(found: Array, mean: Scale, std: Scale) -> Array:
         values = np.nan_to_num(planes.astype(np.float32))
         least, most = float(values.min()), float(values.max())
         if most <= OUTSIDE:  # else they are pixels already
-            own = mean != 0 and not (least >= -0.02 and most <= 1.02)
+            own = np.any(mean) and not (least >= -0.02 and most <= 1.02)
             values = values * _of_channels(std, planes) + _of_channels(mean, planes) if own else values * 255
         planes = np.clip(values, 0, 255).astype(np.uint8)  # cut, not rounded, as the original does
     return np.repeat(planes, 3, axis=2) if planes.shape[2] == 1 else planes
