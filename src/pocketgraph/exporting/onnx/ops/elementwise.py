@@ -7,6 +7,7 @@ from math import frexp, pi
 
 import numpy as np
 
+from pocketgraph.errors import GraphError
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
@@ -15,6 +16,7 @@ from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT32, UINT64
 from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
+from pocketgraph.kernels.shapes.algebra import broadcast
 
 SAME = {
     "Abs": "Abs", "Neg": "Neg", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Ceil": "Ceil", "Floor": "Floor",
@@ -266,6 +268,10 @@ def compared(emit: OnnxEmit, node: Node) -> OnnxValue:
         raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
         raise emit.unsupported("ONNX does not order truth values")
+    try:
+        broadcast(a.shape, b.shape)
+    except GraphError:  # it has incompatible_shape_error=false
+        raise emit.unsupported("operands that do not broadcast are unequal as a whole, which ONNX refuses") from None
     found = elementwise(emit, COMPARED[node.op], [a, b], BOOL)
     return unary(emit, "Not", found) if node.op == "NotEqual" else found
 
