@@ -215,7 +215,11 @@ def batch_product(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("Einsum", "XlaEinsum")
 def einsum(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    return emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation"))
+    equation = attr_text(node, "equation")
+    labels = equation.partition("->")[2].replace("...", "").replace(" ", "")
+    if len(set(labels)) < len(labels):
+        raise emit.unsupported(f"'{equation}' writes a diagonal")
+    return emit.op("Einsum", emit.inputs(), shape, equation=equation)
 
 
 @converts("Softmax", "LogSoftmax")
