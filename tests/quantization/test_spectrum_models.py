@@ -11,6 +11,8 @@ import pytest
 import pocketgraph
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.apps.text_feeds import feeds_behind_texts
+from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import EntryPoint
 from pocketgraph.exporting.programs import LackingError
@@ -108,6 +110,22 @@ def test_a_made_up_spectrum_is_that_of_a_recording(
     folder = pathlib.Path(pocketgraph.export(tmp_path / "net.pb", tmp_path / "net", target="c").path)
     golden = next((folder / "golden").glob("input_0*"))
     assert (np.fromfile(golden, np.float32) >= 0).all()
+
+
+def test_what_was_cut_off_hears_noise_also_where_a_saver_takes_a_name(graph: Graph, tmp_path: pathlib.Path) -> None:
+    """A SavedModel has a string among its placeholders, the name that its saver writes to, and still hears no texts."""
+    whole = Graph([*graph, *parse("saver_filename = Placeholder(dtype=string, shape=[])")])
+    pocketgraph.export(graph, tmp_path / "net.tflite")
+    notes: list[str] = []
+    report = pocketgraph.verify(whole, tmp_path / "net.tflite", notify=notes.append)
+    assert notes == ["fed with 20 made-up recordings; data gives others"]
+    assert (report.passed, report.runs, report.notes) == (True, 20, ())  # silence is noted: it answers always the same
+    behind = feeds_behind_texts(whole, str(tmp_path / "net.tflite"), None, SampleReading(), limit=3)
+    assert behind is not None
+    energies = [next(iter(feeds.values())) for feeds in behind[1]]
+    assert [value.shape for value in energies] == [(1, 20, 9)] * 3
+    assert min(value.mean() for value in energies) > 0.5
+    assert not np.array_equal(energies[0], energies[1])
 
 
 def samples(count: int = 40) -> dict[str, Any]:

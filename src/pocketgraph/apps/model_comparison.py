@@ -119,10 +119,7 @@ def verify(
             values=feeds, limit=limit if data is not None else runs or MADE_UP, seed=seed,
         )  # fmt: skip
     if behind is not None:
-        a, made = behind
-        given = made
-        if data is None:
-            reading.notify(f"fed with {len(made)} made-up texts; {option('data')} gives others")
+        a, given = behind
     elif data is not None:
         with closing(ComparedModel(a, threads, None)) as model:
             given = data_feeds(

@@ -14,18 +14,19 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.datasets.text_samples import other_sample
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.dtype import STRING, DType
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, random_values
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 OPEN = -1
@@ -52,14 +53,14 @@ def feeds_behind_texts(
     values: Mapping[str, Any] | None = None,
     limit: int = 100,
     seed: int = 0,
-) -> tuple[Graph, list[dict[str, np.ndarray[Any, Any]]]] | None:
-    """The part behind the texts, and what its inputs are fed, a set a text; None where the graph takes no texts, or the
-    file does so, too.
+) -> tuple[Graph, list[dict[str, Array]]] | None:
+    """The part behind texts or spectra, and what its inputs are fed, a set a text or recording; None where the graph
+    takes neither, or the file does so, too.
 
     Args:
         graph: the whole model.
         file: what was made of the part behind its texts.
-        source: texts, see ``open_dataset``; None for made-up ones of words that the graph knows.
+        source: texts or recordings, see ``open_dataset``; None for made-up ones.
         reading: how they are read.
         outputs: what is to be computed.
         values: what other placeholders are fed with.
@@ -84,7 +85,9 @@ def feeds_behind_texts(
             hint="compare it with the graph that it was made from",
         )
     if source is None:
-        texts = [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, limit, seed)]
+        texts = _made_up(graph, taken, limit, seed)
+        what = "texts" if any(item.takes_text for item in taken) else "recordings"
+        reading.notify(f"fed with {len(texts)} made-up {what}; {option('data')} gives others")
     else:
         data = reading.open(source, taken, PictureScaling()).take(limit)
         texts = list(data.samples())
@@ -97,6 +100,16 @@ def feeds_behind_texts(
     }
     part = front.behind(is_open=True).replace(outputs=list(graph.outputs) or wanted, signatures=own)
     return part, [{**dict(zip(names, front(text), strict=True)), **(values or {})} for text in texts]
+
+
+def _made_up(graph: Graph, taken: Sequence[ModelInput], count: int, seed: int) -> list[list[Array]]:
+    """Texts of words that the graph knows; of a graph that takes none, noise, as silence has no spectrum."""
+    if any(item.takes_text for item in taken):
+        return [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, count, seed)]
+    rng = np.random.default_rng(seed)
+    return [
+        [random_values(DType.of_numpy(item.dtype), item.shape, rng, item.name) for item in taken] for _ in range(count)
+    ]
 
 
 def _ends(file: Model) -> list[ModelInput]:
