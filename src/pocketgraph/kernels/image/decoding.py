@@ -104,15 +104,16 @@ def gif_pixels(picture: Any) -> Array:
     return drawn[..., :3]
 
 
-def _frames(picture: Any, most: int) -> Array:
-    found = []
+def _frames(picture: Any, most: int, channels: int = 3) -> Array:
+    found, is_gif = [], picture.format == "GIF"
     try:
         count = min(getattr(picture, "n_frames", 1), most)
-        reserve((count, *picture.size, 3), np.uint8)
+        reserve((count, *picture.size, channels), np.uint8)
         for number in range(count):
-            picture.dispose = None  # frames stay below the next ones, whatever the file says
+            if is_gif:
+                picture.dispose = None  # frames stay below the next ones, whatever the file says
             picture.seek(number)
-            found.append(gif_pixels(picture))
+            found.append(gif_pixels(picture) if is_gif else pixels(picture, channels))
     except (
         IndexError,
         TypeError,
