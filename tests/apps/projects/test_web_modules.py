@@ -348,6 +348,15 @@ def test_words_are_told_alike(others: list[str], tmp_path: pathlib.Path) -> None
     assert node(script, given, tmp_path) == wanted
 
 
+def test_one_share_of_two_labels_is_shown_as_both(tmp_path: pathlib.Path) -> None:
+    script = """import { APPLICATIONS } from "./applications.js";
+    HEAD
+    const app = new APPLICATIONS.classify({ labels: ["cat", "dog"] });
+    say(given.map((share) => app.answer([Float32Array.of(share)]).classes));"""
+    first, second = node(script, [0.75, 0.75], tmp_path)
+    assert first == second == [{"label": "dog", "score": 0.75}, {"label": "cat", "score": 0.25}]
+
+
 def test_sliders_move_alike(tmp_path: pathlib.Path) -> None:
     moves = [(1, 0.4), (1, 1.0), (1, 0.3), (2, 0.6), (0, 0.0), (3, 0.5), (3, 1.0), (3, 0.0), (2, 0.985)]
     weights, last = np.array([1.0, 0, 0, 0]), 1

@@ -195,6 +195,15 @@ def test_gif() -> None:
     assert decoded("DecodeImage", contents, expand_animations=False).shape == (3, 4, 3)
 
 
+def test_webp() -> None:
+    contents = saved(RAMP, "WEBP", lossless=True)
+    np.testing.assert_array_equal(decoded("DecodeWebP", contents), RAMP[None])
+    np.testing.assert_array_equal(decoded("DecodeImage", contents, expand_animations=False), RAMP)
+    deep = np.concatenate([RAMP, RAMP[..., :1] + 1], axis=2)
+    found = decoded("DecodeWebP", saved(deep, "WEBP", lossless=True, exact=True), channels=4)
+    np.testing.assert_array_equal(found, deep[None])
+
+
 def test_frames_of_a_gif_stay_below_the_next_ones_and_what_none_has_drawn_is_black() -> None:
     """Three frames of red, green, blue and transparency, each of which asks to be taken away again; as TensorFlow 2.21
     decodes them."""

@@ -77,7 +77,8 @@ def write(project: Project, folder: str) -> None:
     """
     path = os.path.join(folder, "public", "model.tflite")
     narrow_integers(project)
-    kind = "speech" if project.model.front is not None else chosen(project.model.graph, None, project.app or None)[0]
+    kind, _ = chosen(project.model.graph, None, project.app or None, project.labels)
+    kind = "speech" if project.model.front is not None else kind
     if kind == "speech" and (spectrum := _other_spectrum(project)):
         if project.app:
             raise UsageError(
