@@ -206,15 +206,13 @@ def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
 def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
     y, x = emit.inputs()
     zero = emit.like(0, x)
-    base = unary(emit, "Atan", div(emit, y, x))
+    is_upright = elementwise(emit, "Equal", [x, zero], BOOL)
+    base = unary(emit, "Atan", div(emit, y, where(emit, is_upright, zero, x)))  # by -0 it would turn round
     is_behind = elementwise(emit, "Less", [x, zero], BOOL)
     is_below = elementwise(emit, "Less", [y, zero], BOOL)
     turn = where(emit, is_below, emit.like(-pi, x), emit.like(pi, x))
     found = add(emit, base, where(emit, is_behind, turn, zero))
-    both = elementwise(
-        emit, "And",
-        [elementwise(emit, "Equal", [x, zero], BOOL), elementwise(emit, "Equal", [y, zero], BOOL)], BOOL,
-    )  # fmt: skip
+    both = elementwise(emit, "And", [is_upright, elementwise(emit, "Equal", [y, zero], BOOL)], BOOL)
     return where(emit, both, zero, found)
 
 
