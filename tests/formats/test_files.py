@@ -44,6 +44,12 @@ def test_a_failure_half_way_leaves_the_old_file(tmp_path: pathlib.Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
+def test_a_link_that_leads_nowhere_is_told(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "link.pb").symlink_to("gone.pb")
+    with pytest.raises(FormatError, match=r"it is a link to 'gone\.pb', which leads nowhere"):
+        mapped(tmp_path / "link.pb")
+
+
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: pathlib.Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     os.chmod(tmp_path / "real", 0o640)

@@ -132,10 +132,8 @@ def _check_places(model: str, out: str, report_path: str) -> None:
 
     if not out.endswith((".tflite", ".pb")):
         raise UsageError(f"'{out}' does not end in .tflite or .pb, the forms that are written")
-    if os.path.exists(model) and os.path.exists(out) and os.path.samefile(model, out):
-        raise UsageError(f"'{out}' is the model itself, which would be lost", hint="give -o another name")
     for place in (out, report_path):
-        check_place(place)
+        check_place(place, model)
 
 
 def summary(made: QuantizedModel) -> list[str]:

@@ -151,7 +151,7 @@ def command(
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
     for place in (output_graph, labels_file):
-        check_place(place)
+        check_place(place, base)
     for folder in filter(None, (summaries_dir, bottleneck_dir, saved_model_dir)):
         check_folder(folder)
     _check_saved_model_place(saved_model_dir, (output_graph, labels_file, page, summaries_dir or ""))
