@@ -320,6 +320,15 @@ def test_a_loop_of_too_many_rounds_is_said_to_be_long_and_not_of_unknown_length(
     assert "depends on the input" not in str(error.value)
 
 
+def test_a_loop_over_texts_is_told_as_texts_and_not_as_too_long(tmp_path: pathlib.Path) -> None:
+    """As tf.map_fn makes over a batch of texts; an .onnx file has nothing for it either."""
+    steps = "word = AsString(v, T=float)\nkept = Identity(word, T=string)\nnext = StringToNumber(kept, out_type=float)"
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 9000)\n" + counted_loop("most", steps))
+    with pytest.raises(LackingError, match=r"a loop of 9,000 rounds \('loop'\)") as error:
+        export(graph, tmp_path / "net.tflite")
+    assert error.value.hint == "give the numbers behind the texts: inputs names the tensors to feed"
+
+
 @pytest.mark.parametrize("target", ["tflite", "c"])
 def test_five_rounds_with_a_branch_are_no_loop_of_unknown_length(target: str, tmp_path: pathlib.Path) -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 5)\n" + counted_loop("most", """

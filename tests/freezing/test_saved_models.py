@@ -301,6 +301,22 @@ def test_a_signature_of_the_same_names_that_computes_something_else_is_told_of(t
     assert told.startswith("the signature 'serving_default' is taken; others are embed (")
 
 
+def test_a_signature_that_takes_numbers_is_named_beside_one_of_texts(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        texts = Placeholder(dtype=string, shape=[?])
+        tokens = Placeholder(dtype=float, shape=[?, 3])
+        lengths = StringLength(texts)
+        scores = Relu(tokens, T=float)
+    """)
+    signatures = {
+        "serving_default": Signature({"texts": "texts:0"}, {"lengths": "lengths:0"}),
+        "network": Signature({"tokens": "tokens:0"}, {"scores": "scores:0"}),
+    }
+    formats.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    (told,) = freeze_with_report(tmp_path / "model").warnings
+    assert told.endswith("is taken; others are network (signature=network takes numbers, no texts)")
+
+
 def test_a_signature_that_trains_is_told_with_the_others() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?, 2, 2, 1])

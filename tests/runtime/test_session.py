@@ -48,6 +48,13 @@ def test_a_single_name_gives_a_list_of_one(session: Session) -> None:
     np.testing.assert_allclose(result[0], Y)
 
 
+def test_what_goes_in_and_comes_out_is_worked_out_once(session: Session) -> None:
+    """`session.run(list(session.outputs), ...)` in a loop infers no shapes again."""
+    assert session.inputs is session.inputs
+    assert session.outputs is session.outputs
+    assert session.signatures is session.signatures
+
+
 def test_further_outputs_have_ports(session: Session) -> None:
     left, right = session.run(["parts", "parts:1"], {"x": X})
     np.testing.assert_allclose(left, Y[:, :1])

@@ -22,7 +22,7 @@ from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
 from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
-from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, ragged_feeds
+from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, help_with_texts, ragged_feeds
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -61,7 +61,8 @@ class LackingError(UsageError):
             what.append(f"a loop with a branch inside that the input decides ({listed(branching, most, quoted=True)})")
         counted = {name.rpartition("/")[0]: (name, rounds) for name, rounds in constant_trip_counts(graph).items()}
         of_constant = [loop for loop in loops if loop in counted and loop not in branching]
-        what += [f"a loop of {counted[loop][1]:,} rounds ('{loop}')" for loop in of_constant]
+        rounds = {loop: counted[loop][1] for loop in of_constant}
+        what += [f"a loop of {count:,} round{'s' * (count != 1)} ('{loop}')" for loop, count in rounds.items()]
         if others := [loop for loop in loops if loop not in branching and loop not in counted]:
             named = listed(others, most, quoted=True)
             what.append(f"a loop that goes on for as long as its condition says ({named})")
@@ -79,7 +80,7 @@ class LackingError(UsageError):
         if branching and (said := help_with_switches(graph)):
             hints[f"{said} (or true)"] = None
         hints |= dict.fromkeys(filter(None, (helps[counted[loop][0]] for loop in of_constant)))
-        if loops:
+        if loops and help_with_texts() not in hints:
             asked = command_on_model("pocketgraph check {} --target=onnx")
             hints[f"{asked} tells whether an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"

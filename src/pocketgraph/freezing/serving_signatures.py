@@ -44,7 +44,12 @@ def left_signatures(graph: Graph) -> str:
     others = [key for key in sorted(graph.public_signatures) if main is not None and use(key) != use(main)]
     if not others:
         return ""
-    return f"the signature '{main}' is taken; others are {', '.join(others)} ({option('signature')}=NAME takes one)"
+    of_numbers = [key for key in others if takes_numbers(graph, key)]
+    if main is not None and of_numbers and not takes_numbers(graph, main):
+        how = f"{option('signature')}={of_numbers[0]} takes numbers, no texts"
+    else:
+        how = f"{option('signature')}=NAME takes one"
+    return f"the signature '{main}' is taken; others are {', '.join(others)} ({how})"
 
 
 def inferring_signatures(graph: Graph) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,7 @@ class Session:
         """
         return self._plans.graph
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, TensorSpec]:
         """What ``outputs`` need to be fed, by name: name, element type, shape.
 
@@ -138,14 +139,14 @@ class Session:
 
         return input_specs(self.graph)
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, TensorSpec]:
         """What the graph is for, declared or likely, by name; errors as for ``inputs``."""
         from pocketgraph.runtime.tensor_specs import output_specs
 
         return output_specs(self.graph)
 
-    @property
+    @cached_property
     def signatures(self) -> dict[str, SignatureSpec]:
         """The named entry points that ``run_signature`` knows, and what each takes and gives by its keys."""
         from pocketgraph.runtime.tensor_specs import signature_specs

@@ -96,8 +96,13 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             f"model behind it; {option('inputs')} names the tensor of pixels"
         )
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
-        return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
+        return help_with_texts()
     return ""
+
+
+def help_with_texts() -> str:
+    """What helps with nodes that compute with texts."""
+    return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
 
 
 def _help_with_ragged(graph: Graph, fed: Sequence[str]) -> str:
@@ -113,11 +118,14 @@ def _help_with_ragged(graph: Graph, fed: Sequence[str]) -> str:
 def _help_with_loops(graph: Graph, feed: str) -> str:
     from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
 
+    if any(STRING in graph[name].attrs.values() for name in inside_loops(graph)):
+        return help_with_texts()
     cut = f"cut before or after it with {option('outputs')}"
     counts = constant_trip_counts(graph)
     if counts and all(node.name in counts for node in graph if node.op == "LoopCond"):
+        most = max(counts.values())
         return (
-            f"a loop of {max(counts.values()):,} rounds that is not written out has too many nodes for that (over "
+            f"a loop of {most:,} round{'s' * (most != 1)} that is not written out has too many nodes for that (over "
             f"{MOST_NODES:,} in all), or random numbers or effects inside: take fewer rounds, or {cut}"
         )
     lengths, bound = _fed_lengths(graph), ""
