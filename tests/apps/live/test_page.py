@@ -242,7 +242,11 @@ def test_each_setting_has_its_name_for_a_screen_reader() -> None:
         page = chromium.new_page()
         page.goto(url)
         until(page, "document.querySelector('#settings label')")
-        for role, name in (("slider", "Show scores over"), ("slider", "How many classes"), ("combobox", "The picture is")):
+        for role, name in (
+            ("slider", "Show scores over"),
+            ("slider", "How many classes"),
+            ("combobox", "The picture is"),
+        ):
             assert page.get_by_role(role, name=name).count() == 1
         page.get_by_text("How many classes").click(position={"x": 2, "y": 2})
         assert page.evaluate("document.activeElement.name") == "top"
