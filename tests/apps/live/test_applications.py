@@ -108,6 +108,21 @@ def test_words_have_the_golden_scores() -> None:
     assert answer.classes[0][0] == f"class {int(wanted['labels_softmax:0'].argmax())}"
 
 
+def test_a_style_of_values_around_0_is_shown_in_the_scale_that_goes_in() -> None:
+    """As a page of ``app web`` shows it; what was below the middle was black."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        style_num = Placeholder(dtype=float, shape=[2])
+        axis = Const(int32 [0])
+        all = Sum(style_num, axis, T=float, Tidx=int32, keep_dims=false)
+        y = Mul(x, all, T=float)
+    """)
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8)
+    answer = application(graph, "stylize", mean=127.5, std=127.5)(Frame(pixels, 0))
+    assert answer.picture is not None
+    assert np.abs(answer.picture.astype(int) - pixels).max() <= 1
+
+
 def test_sliders_keep_their_sum() -> None:
     weights = np.array([1.0, 0, 0])
     weights, last = slid(weights, 1, 0.4, 1)

@@ -134,7 +134,7 @@ class StylizeApp(PictureApp):
         total = self.weights.sum()
         shares = self.weights / total if total > 0 else np.full(len(self.weights), 1 / len(self.weights))
         (found,), took = timed(self.model.of_pixels, given.pixels, {f"{STYLES}:0": shares.astype(np.float32)})
-        return Answer(picture=as_pixels(found, 0, 255), milliseconds=took)
+        return Answer(picture=as_pixels(found, self.model.mean, self.model.std), milliseconds=took)
 
 
 def slid(weights: Array, moved: int, value: float, last: int) -> tuple[Array, int]:
