@@ -18,6 +18,15 @@ from pocketgraph.graph.tensor import Array
 Dims = tuple["int | None", ...]
 
 
+AS_SAVED_MODEL = "give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')"
+FORGETS_MASKS = frozenset(("MultiHeadAttention",))
+"""Layers of Keras 3 that take away the masks of what they are called with."""
+READS_MASKS_ALONE = frozenset((
+    "Attention", "AdditiveAttention", "GroupQueryAttention", "GroupedQueryAttention", "Multiply", "Maximum", "Minimum",
+))  # fmt: skip
+"""Layers that read masks which a file does not name in their calls."""
+
+
 class KerasTensor(NamedTuple):
     """A tensor: its name, its sizes with the batch's first, as far as known, and its element type.
 
@@ -48,12 +57,35 @@ class ModelNodes:
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
+        self._mask_readers: dict[str, list[tuple[str, str]]] = {}
         self._constants: dict[str, KerasTensor] = {}
         self._endings: dict[tuple[str, str], list[str]] = {}
         for name in weights:
             first, *inner, last = name.split("/") if "/" in name else ("", name)
             for part in (first, *inner):  # a layer's name, or that of the cell in it
                 self._endings.setdefault((part, last), []).append(name)
+
+    @property
+    def counts_any_mask(self) -> bool:
+        """Whether a step of merged tensors counts where it does in one of them, as since Keras 3.4, not in all."""
+        return self.version.startswith("3.") and not self.version.startswith(("3.0.", "3.1.", "3.2.", "3.3."))
+
+    def note_mask_readers(self, kind: str, call: str, values: Sequence[KerasTensor]) -> None:
+        """Makes sure that nothing else reads the masks that an attention of Keras 3.8 and later takes away.
+
+        Raises:
+            FormatError: something does, so that the order of the layers' calls would decide the answer.
+        """
+        if self.version.startswith("3.") and kind in FORGETS_MASKS | READS_MASKS_ALONE:
+            for ref in {value.ref for value in values if value.mask}:
+                others = self._mask_readers.setdefault(ref, [])
+                others.append((kind, call))
+                if len(others) > 1 and FORGETS_MASKS.intersection(one for one, _ in others):
+                    named = " and ".join(f"'{one}'" for _, one in others[-2:])
+                    raise FormatError(
+                        f"{named} read one mask, of which Keras 3 shows the second none", where=self.where,
+                        hint=AS_SAVED_MODEL,
+                    )  # fmt: skip
 
     def put(self, node: Node) -> str:
         self.nodes[node.name] = node
@@ -84,29 +116,37 @@ class LayerWriter:
 
     Attributes:
         layer: its name.
-        owners: the names of layers that its weights may be stored under: its own, and its wrapper's.
+        owners: the names of layers that its weights may be stored under: its own, and its wrappers'.
         kind: its class.
         config: what the file says of it.
         model: where its nodes go.
+        has_own_mask: whether the call says itself which steps count.
         given, named: what the call has by place and by name, with tensors as values; of a call inside another nothing.
     """
 
     def __init__(
-        self, model: ModelNodes, kind: str, config: Mapping[str, Any], scope: str, call: str, wrapper: str = ""
+        self,
+        model: ModelNodes,
+        kind: str,
+        config: Mapping[str, Any],
+        scope: str,
+        call: str,
+        wrappers: tuple[str, ...] = (),
     ) -> None:
         self.model, self.kind, self.config = model, kind, config
         self.layer = str(config.get("name", call))
-        self.owners = (self.layer, wrapper) if wrapper else (self.layer,)
+        self.owners = (self.layer, *wrappers)
         self.scope, self.call = scope, call
         self.given: Sequence[Any] = ()
         self.named: Mapping[str, Any] = {}
+        self.has_own_mask = False
 
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
         return FormatError(
             f"the layer '{self.layer}' ({self.kind}) {reason}",
             where=self.model.where,
-            hint="give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')",
+            hint=AS_SAVED_MODEL,
         )
 
     def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
@@ -116,7 +156,7 @@ class LayerWriter:
             FormatError: it is of a kind that is not read.
         """
         kind, config = str(described["class_name"]), described["config"]
-        inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.layer)
+        inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.owners)
         if kind not in self.model.rules:
             raise inner.refuse("is of a kind that is not read inside another")
         return inner, self.model.rules[kind]
@@ -239,6 +279,12 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
     known = [size for size in sizes if size is not None]
     dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
     return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
+
+
+def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:
+    """A tensor with one more axis, of one element."""
+    dims = (*value.dims[:axis], 1, *value.dims[axis:])
+    return writer.add("ExpandDims", value, writer.const(axis, "axis"), dims=dims)
 
 
 def transposed(writer: LayerWriter, value: KerasTensor, order: Sequence[int], name: str = "") -> KerasTensor:

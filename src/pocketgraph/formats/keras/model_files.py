@@ -40,7 +40,7 @@ def parse_hdf5(buffer: Buffer, where: str) -> Graph:
         described = _config(file.attribute("model_config"), where)
         group = "model_weights" if file.has("model_weights") else ""
         weights: dict[str, Array] = {}
-        nested = {layer.get("config", {}).get("name") for layer in _layers(described) if _layers(layer)}
+        nested = {layer.get("config", {}).get("name") for layer in _layers(described) if _holds_model(layer)}
         for layer in file.names(group, "layer_names"):
             names = file.names(f"{group}/{layer}", "weight_names")
             for name in names:
@@ -91,6 +91,13 @@ def _layers(described: Config) -> Sequence[Config]:
     config = described.get("config")
     found = config.get("layers", ()) if isinstance(config, Mapping) else config
     return [layer for layer in found or () if isinstance(layer, Mapping)] if isinstance(found, list) else ()
+
+
+def _holds_model(layer: Config) -> bool:
+    """Whether a layer is a model, or wraps one."""
+    inner = layer.get("config")
+    wrapped = inner.get("layer") if isinstance(inner, Mapping) else None
+    return bool(_layers(layer)) or (isinstance(wrapped, Mapping) and _holds_model(wrapped))
 
 
 def _stored_name(layer: str, name: str, *, is_model: bool) -> str:

@@ -16,6 +16,7 @@ from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
     broadcast,
+    expanded,
     joined,
     pair,
     transposed,
@@ -72,10 +73,10 @@ class OperationCall(NamedTuple):
         return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
 
 
-def arithmetic(op: str) -> Callable[[OperationCall], KerasTensor]:
+def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
         first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
-        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), FLOAT)
+        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), usual)
         one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
         return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
@@ -125,9 +126,10 @@ def reshaping(call: OperationCall) -> KerasTensor:
 
 def expanding(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input")
-    (axis,) = (axis % (len(value.dims) + 1) for axis in pair(call.argument(1, "axis", default=-1), 1))
-    dims = (*value.dims[:axis], 1, *value.dims[axis:])
-    return call.writer.add("ExpandDims", value, call.writer.const(axis, "axis"), dims=dims)
+    axes = pair(call.argument(1, "axis", default=-1), 1)
+    for axis in sorted(axis % (len(value.dims) + len(axes)) for axis in axes):
+        value = expanded(call.writer, value, axis)
+    return value
 
 
 def squeezing(call: OperationCall) -> KerasTensor:
@@ -158,6 +160,15 @@ def casting(call: OperationCall) -> KerasTensor:
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
     made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
     return made._replace(dtype=wanted)
+
+
+def alike(op: str) -> Callable[[OperationCall], KerasTensor]:
+    def written(call: OperationCall) -> KerasTensor:
+        value, told = call.tensor(0, "x", "input"), call.argument(1, "dtype")
+        value = casting(call._replace(given=[value, told])) if told else value
+        return call.writer.add(op, value)
+
+    return written
 
 
 def clipping(call: OperationCall) -> KerasTensor:
@@ -225,23 +236,36 @@ def slicing(call: OperationCall) -> KerasTensor:
 def _slice(part: Any) -> Any:
     if isinstance(part, Mapping):
         return slice(*(part.get(name) for name in ("start", "stop", "step")))
-    return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, KerasTensor)) else int(part)
+    if part == "...":
+        return Ellipsis
+    return part if part in (None, Ellipsis) or isinstance(part, (slice, KerasTensor)) else int(part)
 
 
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
-        ("Maximum", "Maximum"), ("Minimum", "Minimum"))},
+        ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
+        ("Greater", "Greater"), ("GreaterEqual", "GreaterEqual"), ("Less", "Less"), ("LessEqual", "LessEqual"),
+        ("Equal", "Equal"), ("NotEqual", "NotEqual"), ("SquaredDifference", "SquaredDifference"),
+        ("Arctan2", "Atan2"))},
     **{name: elementwise(op) for name, op in (
         ("Negative", "Neg"), ("Absolute", "Abs"), ("Square", "Square"), ("Sqrt", "Sqrt"), ("Rsqrt", "Rsqrt"),
-        ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"))},
+        ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"), ("ConvertToTensor", "Identity"),
+        ("LogicalNot", "LogicalNot"), ("StopGradient", "Identity"),
+        ("Sin", "Sin"), ("Cos", "Cos"), ("Tan", "Tan"), ("Arctan", "Atan"), ("Sinh", "Sinh"), ("Cosh", "Cosh"),
+        ("Arcsinh", "Asinh"), ("Floor", "Floor"), ("Ceil", "Ceil"), ("Round", "Round"), ("Sign", "Sign"),
+        ("Reciprocal", "Reciprocal"), ("Log1p", "Log1p"), ("Expm1", "Expm1"), ("Erf", "Erf"), ("Isfinite", "IsFinite"),
+        ("Isnan", "IsNan"), ("Isinf", "IsInf"))},
+    **{name: arithmetic(op, DType.named("bool")) for name, op in (
+        ("LogicalAnd", "LogicalAnd"), ("LogicalOr", "LogicalOr"))},
     **{name.title(): function(name) for name in OPS if name.isalnum() and name.islower() and name != "softmax"},
     **{name: function(known) for name, known in (
         ("Silu", "silu"), ("Gelu", "gelu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"))},
-    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min")},
+    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
     "Softmax": softmax, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
-    "Stack": stacking, "L2Normalize": unit_length, "GetItem": slicing,
+    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,
+    "L2Normalize": unit_length, "GetItem": slicing,
 }  # fmt: skip
 """How each operation is written."""
 

@@ -16,6 +16,7 @@ from pocketgraph.formats.keras.layer_writer import (
     broadcast,
     contraction,
     elements,
+    expanded,
     joined,
     pair,
     transposed,
@@ -218,7 +219,7 @@ def repeat_vector(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     """A vector of each example, several times in a row."""
     (value,) = inputs
     count = int(writer.config["n"])
-    column = writer.add("ExpandDims", value, writer.const(1, "axis"), dims=(value.dims[0], 1, *value.dims[1:]))
+    column = expanded(writer, value, 1)
     return writer.add(
         "Tile", column, writer.const([1, count, 1], "multiples"), dims=(value.dims[0], count, value.dims[1])
     )
@@ -278,7 +279,7 @@ def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     def ranked(one: KerasTensor) -> KerasTensor:
         """With as many axes as the others, the new ones behind the batch's."""
         while len(one.dims) < rank:
-            one = writer.add("ExpandDims", one, writer.const(1, "axis"), dims=(one.dims[0], 1, *one.dims[1:]))
+            one = expanded(writer, one, 1)
         return one
 
     made = reduce(both, inputs)
@@ -301,7 +302,7 @@ def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     names[1] = names[1].replace(names[1][axes[1]], names[0][axes[0]])
     rest = "".join(name for name in names[0] + names[1] if name not in ("b", names[0][axes[0]]))
     made = contraction(writer, f"{names[0]},{names[1]}->b{rest}", *inputs)
-    return made if rest else writer.add("ExpandDims", made, writer.const(1, "axis"), dims=(*made.dims, 1))
+    return made if rest else expanded(writer, made, 1)
 
 
 def einsum_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, expanded, pair
 from pocketgraph.graph.attr import AttrValue
+from pocketgraph.graph.dtype import BOOL, FLOAT
 
 SPACE = {"1D": 1, "2D": 2, "3D": 3}
 """How many axes of space a layer has, by the end of its class."""
@@ -165,6 +166,13 @@ def global_pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasT
     axes = list(range(1, len(value.dims) - 1))
     dims = (value.dims[0], *([1] * len(axes) if keeps else []), value.dims[-1])
     op = "Max" if "Max" in writer.kind else "Mean"
+    if value.mask is not None and op == "Mean" and writer.model.version:  # TensorFlow.js counts all steps
+        counts, along = expanded(writer, value.mask, 2), writer.const(axes, "axes")
+        counted = writer.add("SelectV2", counts, value, writer.const(0, "zero", FLOAT), dims=value.dims)
+        total = writer.add("Sum", counted, along, dims=dims, keep_dims=keeps)
+        numbers = writer.add("Cast", counts, SrcT=BOOL, DstT=FLOAT)
+        count = writer.add("Sum", numbers, along, dims=(*dims[:-1], 1), keep_dims=keeps)
+        return writer.add("RealDiv", total, count)
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
 
 
