@@ -83,12 +83,9 @@ def _verdict(entries: Sequence[RuleEntry], checked: Sequence[tuple[str, float]] 
         return Verdict("fair", "Ship it once its results are checked", reasons)
     rule, worst = max(checked, key=lambda pair: pair[1], default=("", 0.0))
     said = f"by at most {worst:.3g} of their largest magnitude ({rule})" if worst else "nowhere"
-    reasons.insert(0, f"After {_rules(len(checked))} the results were compared with those before: they differ {said}.")
+    rules = "the one rule" if len(checked) == 1 else f"each of {counted(len(checked), 'rule')}"
+    reasons.insert(0, f"After {rules} the results were compared with those before: they differ {said}.")
     return Verdict("good", "Ship it", reasons)
-
-
-def _rules(count: int) -> str:
-    return "the one rule" if count == 1 else f"each of {counted(count, 'rule')}"
 
 
 def _counts(entry: RuleEntry) -> list[int]:

@@ -86,7 +86,8 @@ def write(project: Project, folder: str) -> None:
                 hint=f"live hears with the whole graph; {option('app')}=benchmark makes a page that times the rest",
             )
         kind = "benchmark"
-    if kind == "benchmark" and not project.app and _takes_a_picture(project):
+    takes_picture = len(project.inputs) == 1 and _is_picture(project.inputs[0].sizes)
+    if kind == "benchmark" and not project.app and takes_picture:
         project.notes += filter(None, [unread_boxes({port.name: port.sizes or () for port in project.outputs})])
     sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
     project.model = replace(project.model, entries=(project.model.main, *sizes.values()))
@@ -253,10 +254,6 @@ def _described(graph: Graph, port: Port) -> PictureInput | None:
     except PocketgraphError:
         return None
     return found if min(found.height, found.width) > 1 else None
-
-
-def _takes_a_picture(project: Project) -> bool:
-    return len(project.inputs) == 1 and _is_picture(project.inputs[0].sizes)
 
 
 def _picture(project: Project, picture: PictureInput | None, detector: Any, usual: float | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 from pocketgraph.cli.shared.data_options import (
     cluster_option,
     data_options,
+    json_option,
     reading_options,
     say,
     shape_option,
@@ -30,7 +31,7 @@ from pocketgraph.cli.shared.output import echo, echo_json
     "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."
 )
 @click.option("--report", metavar="FILE.html", help="Write a page: which model to ship, and why.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 @cluster_option
 @signature_option
 @shape_option

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import feeds, fixed_shape_option, shapes_of
+from pocketgraph.cli.shared.data_options import feed_option, feeds, fixed_shape_option, shapes_of
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
@@ -34,7 +34,7 @@ MOST_TIMES = 4  # devices named with each advice; --json has all
 @fixed_shape_option
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
 @click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
-@click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1.")
+@feed_option
 @click.option("-o", "--output", "picture", default="", help="Draw latency against memory here: picture.svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
 def command(model: str | None, devices: str, device_file: str | None, as_json: bool, **flags: Any) -> int:

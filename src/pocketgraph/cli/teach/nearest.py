@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pocketgraph.cli.shared.data_options import json_option
 from pocketgraph.cli.shared.output import echo, echo_json, one_line
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
@@ -17,7 +18,7 @@ from pocketgraph.pages.quantities import counted
 @click.option("--model", help="The model that the vectors are of; needed for photos.")
 @click.option("--vectors", help="Ask for the vectors of this file instead of photos.")
 @click.option("--count", "-k", type=click.IntRange(1), default=5, show_default=True, help="How many to name and ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str | None, **how: Any) -> None:
     """Name those of the vectors in KNOWN (of embed) that are nearest to PHOTOS, with the cosines between them.
 

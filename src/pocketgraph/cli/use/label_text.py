@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from pocketgraph.cli.shared.data_options import say, with_model
+from pocketgraph.cli.shared.data_options import few_labels_option, few_threads_option, json_option, say, with_model
 from pocketgraph.cli.shared.options import labels_option, names
 from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
@@ -23,10 +23,9 @@ SHOWN = 60  # characters of a text
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
 @labels_option("; default: beside the graph, or in a table of it, else indexes")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
-@click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
-              help="How many labels to show.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@few_labels_option
+@json_option
+@few_threads_option
 def command(
     texts: Sequence[str],
     data: str | None,

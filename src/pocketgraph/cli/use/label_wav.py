@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import rate_option, say, with_model
+from pocketgraph.cli.shared.data_options import (
+    few_labels_option,
+    few_threads_option,
+    json_option,
+    rate_option,
+    say,
+    with_model,
+)
 from pocketgraph.cli.shared.options import labels_option
 from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
@@ -25,16 +32,15 @@ from pocketgraph.pages.quantities import counted
 @click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @rate_option
-@click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
-              help="How many labels to show.")  # fmt: skip
+@few_labels_option
 @click.option(
     "--style",
     type=click.Choice(["python", "cpp"]),
     default="python",
     help="Lines as label_wav.py writes them, 'label (score = 0.12345)', or as label_wav.cc, 'label (index): score'.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@json_option
+@few_threads_option
 def command(
     recordings: Sequence[str],
     wav: tuple[str, ...],

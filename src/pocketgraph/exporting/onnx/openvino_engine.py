@@ -204,7 +204,7 @@ def _unsafe_numbers(nodes: Sequence[Node]) -> str:
     for node in nodes:
         dtype, operands = node.attrs.get("T"), [made_by.get(parse_ref(ref)[0]) for ref in node.data_inputs]
         place = 1 if node.op == "GatherV2" and node.attr("batch_dims", 0) else UNCHECKED.get(node.op)
-        if place is not None and _op(operands[place]) != "Const":
+        if place is not None and ((made := operands[place]) is None or made.op != "Const"):
             return f"'{node.name}' ({node.op}) takes indices that are computed, which OpenVINO does not check"
         if not isinstance(dtype, DType) or not _is_wide(dtype.numpy):
             continue
@@ -213,10 +213,6 @@ def _unsafe_numbers(nodes: Sequence[Node]) -> str:
         if is_large or (node.op in GROWING and all(_largest(each, SMALL + 1) > SMALL for each in counted)):
             return f"'{node.name}' ({node.op}) may make whole numbers beyond 2^24, which OpenVINO computes in float32"
     return ""
-
-
-def _op(node: Node | None) -> str:
-    return "" if node is None else node.op
 
 
 def _largest(node: Node | None, otherwise: int = 0) -> int:

@@ -107,7 +107,8 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
     places, data = emit.concat(indices), emit.concat(rows)
     size = None if shape.dims is None else shape[0]
     if size is None:
-        last = emit.op("ReduceMax", [places], [1], keepdims=1, **_axes(emit))
+        axes: dict[str, Any] = {} if emit.opset >= 18 else {"axes": [0]}
+        last = emit.op("ReduceMax", [places], [1], keepdims=1, **axes)
         length = emit.op("Add", [last, emit.ints([1])], [1])
     else:
         length = emit.ints([size])
@@ -115,10 +116,6 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
     dims = length if inner_dims is None else emit.concat([length, inner_dims])
     zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), OnnxValue("", data.dtype, shape))
     return emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape)
-
-
-def _axes(emit: OnnxEmit) -> dict[str, Any]:
-    return {} if emit.opset >= 18 else {"axes": [0]}
 
 
 @converts("DynamicPartition")
