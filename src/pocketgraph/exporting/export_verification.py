@@ -101,7 +101,7 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
             outputs = [compared(name, pair, limit) for name, pair in item.pairs.items()]
             loose = max(limit, AFTER_A_STEP)
             outputs += [compared(name, pair, loose) for name, pair in item.after.items()]
-            milliseconds = _milliseconds(written, item.entry, made_feeds(item.entry))
+            milliseconds = _milliseconds(written, item.entry, item.feeds)
             found.append(Checked(item.entry.name, tuple(outputs), item.runs, True, milliseconds))
         return _passed(found, written, limit, hint)
     with Session(model.graph, model.threads, engine="reference") as session:
