@@ -168,9 +168,8 @@ def _missing(
         names = ",".join(variable.name for variable in variables)
         hint = (
             "the graph's saver does not save them, so the program around the graph fills them, as with what an "
-            f"environment shows; freeze_graph --variable_names_denylist={names} freezes the others, then "
-            "transform_graph --inputs=NODE --transforms='remove_control_dependencies strip_unused_nodes' makes an "
-            "input of a node that reads one"
+            f"environment shows; {option('variable_names_denylist', 'variable_names_blacklist')}={names} freezes the others, and the rules "
+            "remove_control_dependencies and strip_unused_nodes then make an input of a node that reads one"
         )
     return FreezeError(what, where=_where(checkpoint), hint=hint)
 
