@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
+from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -18,6 +19,7 @@ _VALUES = {
     "ResourceScatterNdUpdate": ("TensorScatterUpdate", "T"),
     "ResourceScatterNdAdd": ("TensorScatterAdd", "T"),
     "ResourceScatterNdSub": ("TensorScatterSub", "T"),
+    "ResourceStridedSliceAssign": ("TensorStridedSliceUpdate", "T"),
 }
 """Not a trait: assignments, what computes their variable's new value ("" where it is the operand), and the attribute
 that tells its type."""
@@ -113,11 +115,12 @@ def with_assigned_values(graph: Graph, outputs: Collection[str]) -> Graph:
                                                         now = Identity(count/value, ^count)
 
     A frozen graph has the stored value for all reads. One stays whose variable some other node may change before it, or
-    that no output is computed with.
+    that no output is computed with but for a batch norm's statistics or the range of a fake quantization.
     """
     updates_before: dict[str, list[Node]] = {}
-    for variable in {node_name(node.data_inputs[0]) for node in graph if node.op in _VALUES}:
-        users = graph.consumers.get(variable, ())
+    handles = (graph.find_producer(node.data_inputs[0], ("Identity",)) for node in graph if node.op in _VALUES)
+    for variable in {handle.name for handle in handles if handle is not None}:
+        users = _users(graph, variable)
         updates = [user for user in users if is_update(user)]
         reads = [user.name for user in users if user.op == "ReadVariableOp"]
         if len(updates) + len(reads) == len(users):  # and no call is given it, which might assign
@@ -131,7 +134,11 @@ def with_assigned_values(graph: Graph, outputs: Collection[str]) -> Graph:
         writes = _assigned(graph, node, updates_before.get(node.name, ()))
         if writes:
             assigned[node.name] = _value(graph, writes, made)
-        refs = [ref for write in writes for ref in write.data_inputs[1:]] if writes else node.data_inputs
+        refs = (
+            [ref for write in writes for ref in write.data_inputs[1:]]
+            if writes
+            else without_statistics(node).data_inputs
+        )
         names = {node_name(ref) for ref in refs} - seen
         seen |= names
         waiting += sorted(names)
@@ -149,6 +156,21 @@ def with_assigned_values(graph: Graph, outputs: Collection[str]) -> Graph:
             node = node.replace(op="Identity", inputs=[assigned[node.name], *waits], attrs={"T": node.dtype("dtype")})
         nodes.append(node)
     return graph.replace(nodes)
+
+
+def _users(graph: Graph, variable: str) -> list[Node]:
+    """What takes a variable, also by what an inlined call was given of it."""
+    found: list[Node] = []
+    waiting = [variable]
+    while waiting:
+        name = waiting.pop()
+        for user in graph.consumers.get(name, ()):
+            if name in map(node_name, user.data_inputs):
+                if user.op == "Identity":
+                    waiting.append(user.name)
+                else:
+                    found.append(user)
+    return found
 
 
 def _assigned(graph: Graph, read: Node, updates: Collection[Node]) -> list[Node]:
@@ -187,8 +209,8 @@ def _value(graph: Graph, writes: Iterable[Node], made: dict[str, list[Node]]) ->
             if not value:
                 value = free_name(f"{write.name}/before", graph)
                 nodes.append(Node(value, "ReadVariableOp", [handle], {"dtype": write.dtype(dtype)}))
-            kept = {"Tindices": write.dtype("Tindices")} if "Tindices" in write.attrs else {}
-            made[write.name] = [*nodes, Node(name, op, [value, *operands], {"T": write.dtype(dtype), **kept})]
+            kept = {key: held for key, held in write.attrs.items() if key in opdefs.definition(op).attrs}
+            made[write.name] = [*nodes, Node(name, op, [value, *operands], {**kept, "T": write.dtype(dtype)})]
         value = name
     return value
 
