@@ -204,15 +204,13 @@ def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
 def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
     y, x = emit.inputs()
     zero = emit.like(0, x)
-    base = unary(emit, "Atan", div(emit, y, x))
+    is_zero = elementwise(emit, "Equal", [x, zero], BOOL)
+    base = unary(emit, "Atan", div(emit, y, where(emit, is_zero, zero, x)))  # a -0 would turn it round
     is_behind = elementwise(emit, "Less", [x, zero], BOOL)
     is_below = elementwise(emit, "Less", [y, zero], BOOL)
     turn = where(emit, is_below, emit.like(-pi, x), emit.like(pi, x))
     found = add(emit, base, where(emit, is_behind, turn, zero))
-    both = elementwise(
-        emit, "And",
-        [elementwise(emit, "Equal", [x, zero], BOOL), elementwise(emit, "Equal", [y, zero], BOOL)], BOOL,
-    )  # fmt: skip
+    both = elementwise(emit, "And", [is_zero, elementwise(emit, "Equal", [y, zero], BOOL)], BOOL)
     return where(emit, both, zero, found)
 
 
