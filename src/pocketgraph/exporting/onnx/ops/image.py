@@ -30,6 +30,8 @@ def resize(emit: OnnxEmit, node: Node) -> None:
         _weigh(emit, shape, aligned, centred)
         return
     source = channels_first(emit, emit.input(0))
+    if dtype is INT64:
+        raise emit.unsupported("64-bit integers are resized only to sizes that are known beforehand")
     if source.dtype is not dtype:
         source = emit.cast(source, dtype)
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}
