@@ -435,3 +435,39 @@ def test_a_batch_norm_that_trains_on_halves_has_statistics_of_32_bits() -> None:
     assert made.dtype == np.float16
     np.testing.assert_allclose(made.ravel(), [-1.6377, -0.56885, 0.5, 3.707], rtol=1e-3)  # TensorFlow 2.21's
     np.testing.assert_array_equal(mean, [3])
+
+
+LARGE = 2**31 - 2
+
+
+@pytest.mark.parametrize(
+    ("node", "fed", "expected"),
+    [  # TensorFlow 2.21
+        ("DepthToSpace(x, T=int32, block_size=2)", np.int32([[[[LARGE, -LARGE, LARGE - 1, 7]]]]),
+         [LARGE, -LARGE, LARGE - 1, 7]),
+        ("SpaceToDepth(x, T=int32, block_size=2)", np.int32([[[[LARGE], [5]], [[-LARGE], [LARGE - 1]]]]),
+         [LARGE, 5, -LARGE, LARGE - 1]),
+        ("ResizeNearestNeighbor(x, size, T=int64, align_corners=true)", np.int64([[[[2**62 + 1], [-7]], [[3], [4]]]]),
+         [2**62 + 1, -7, -7, 3, 4, 4, 3, 4, 4]),
+        ("ResizeNearestNeighbor(x, size, T=double)", np.float64([[[[1 / 3], [-7]], [[3], [4]]]]),
+         [1 / 3, 1 / 3, -7, 1 / 3, 1 / 3, -7, 3, 3, 4]),
+        ("Atan2(one, x, T=float)", np.float32([[[[-0.0], [0.0]]]]), [np.pi / 2, np.pi / 2]),
+        ("QuantizeAndDequantizeV2(x, low, high, T=double, range_given=true)", np.float64([[[[0.3], [-1.0]]]]),
+         [38 / 127, -127 / 127]),
+    ],
+)  # fmt: skip
+def test_whole_numbers_and_doubles_are_exact(node: str, fed: np.ndarray, expected: list[float]) -> None:
+    kind = {"int32": "int32", "int64": "int64", "float32": "float", "float64": "double"}[fed.dtype.name]
+    text = f"""
+        x = Placeholder(dtype={kind}, shape=[{",".join(map(str, fed.shape))}])
+        size = Const(int32 [3, 3])
+        low = Const(double -1.0)
+        high = Const(double 1.0)
+        y = {node}
+    """
+    (found,) = run(exported(text, ["y"]), {"x": fed})
+    assert found.dtype == fed.dtype
+    if fed.dtype.kind == "i":
+        assert found.reshape(-1).tolist() == expected
+    else:
+        np.testing.assert_allclose(found.reshape(-1), expected, rtol=1e-6 if kind == "float" or "Quant" in node else 0)
