@@ -84,6 +84,8 @@ def near(path: str) -> str:
         return f"it is a link to '{os.readlink(path)}', which leads nowhere"
     try:
         beside = os.listdir(folder or ".")
+    except PermissionError:
+        return f"what is in the directory '{folder}' cannot be seen: permission denied"
     except OSError:
         return f"there is no directory '{folder}' either"
     found = nearest(name, beside)
@@ -139,8 +141,6 @@ def write_atomically(path: PathLike, content: Content) -> None:
             with open(target, "wb") as file:
                 write_into(file, content)
             return
-        if os.path.exists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(13, "Permission denied")
         replace(target, content)
     except OSError as error:
         hint = "on Windows a file that is open, as the one that was read is, stays: give another name"
@@ -189,6 +189,10 @@ def check_place(path: PathLike, model: str | None = None) -> str:
         raise PocketgraphError("the directory to write to does not exist", where=name, hint=new_folder(folder))
     if not os.access(folder, os.W_OK) and (os.path.isfile(target) or not os.path.exists(target)):
         raise PocketgraphError(f"the file cannot be written: nothing can be written to {folder}", where=name)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise PocketgraphError(
+            "the file cannot be written: permission denied", where=name, hint="it is read-only, or another user's"
+        )
     return target
 
 
