@@ -320,6 +320,35 @@ def test_a_loop_of_too_many_rounds_is_said_to_be_long_and_not_of_unknown_length(
     assert "depends on the input" not in str(error.value)
 
 
+def test_a_branch_inside_a_branch_is_taken_where_constants_decide_both(tmp_path: pathlib.Path) -> None:
+    """As in a running average, which divides by how much it has seen: if count > 0: if count > 1: sum / (count - 1)."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,2])
+        count = Const(int32 5)
+        sum = Const(float [8.0, 36.0])
+        none = Const(int32 0)
+        some = Greater(count, none, T=int32)
+        outer = Switch(count, some, T=int32)
+        one = Const(int32 1)
+        many = Greater(outer:1, one, T=int32)
+        inner = Switch(outer:1, many, T=int32)
+        sums = Switch(sum, many, T=float)
+        less = Sub(inner:1, one, T=int32)
+        divisor = Cast(less, SrcT=int32, DstT=float)
+        average = RealDiv(sums:1, divisor, T=float)
+        few = Mul(sums, sums, T=float)
+        found = Merge(average, few, T=float, N=2)
+        else = Switch(sum, some, T=float)
+        nothing = Neg(else, T=float)
+        scale = Merge(nothing, found, T=float, N=2)
+        y = Mul(x, scale, T=float)
+    """)
+    export(graph, tmp_path / "net.tflite")
+    with Session(tmp_path / "net.tflite") as session:
+        (result,) = session.run(list(session.outputs), {next(iter(session.inputs)): np.float32([[1, 10]])})
+    np.testing.assert_array_equal(result, [[2, 90]])
+
+
 def test_a_loop_over_texts_is_told_as_texts_and_not_as_too_long(tmp_path: pathlib.Path) -> None:
     """As tf.map_fn makes over a batch of texts; an .onnx file has nothing for it either."""
     steps = "word = AsString(v, T=float)\nkept = Identity(word, T=string)\nnext = StringToNumber(kept, out_type=float)"

@@ -1,16 +1,20 @@
 """LiteRT's own profile, and whose operation each of its entries is."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
 from litert.parts import compiled_part
+from pocketgraph.exporting import export
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine, host
-from pocketgraph.litert.native import c_library, profiler
+from pocketgraph.litert.native import attribution, c_library, profiler
 from pocketgraph.litert.native.attribution import shared_out
 from pocketgraph.litert.native.profiler import Timed
 from pocketgraph.litert.program import Operation
+from pocketgraph.runtime import Session
 
 NET = (
     "x = Placeholder(dtype=float, shape=[1,64,64,16])\nw = Const(float[3,3,16,32] 0.5)\n"
@@ -48,6 +52,24 @@ def test_without_a_known_library_each_operation_is_run_alone(monkeypatch: pytest
     times, how = found
     assert "each was timed alone" in how
     assert all(took > 0 for _, _, took in times)
+
+
+@pytest.mark.parametrize("cells", [attribution.MOST_CELLS, 0])
+def test_a_file_whose_operators_are_not_told_apart_says_so(
+    cells: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a file with thousands of operators, whose times would stand for one in silence."""
+    monkeypatch.setattr(attribution, "MOST_CELLS", cells)
+    export(parse(NET), tmp_path / "net.tflite")
+    with Session(tmp_path / "net.tflite") as session:
+        trace = session.profile(list(session.outputs), {next(iter(session.inputs)): X})
+    (note,) = trace.notes
+    if cells and host.engine_version().startswith(c_library.KNOWN):
+        assert "shares of the run" in note
+        assert len(trace.nodes) == 4
+    else:
+        assert note.startswith("one row stands for all 4 operators")
+        assert [node.name for node in trace.nodes] == ["s"]
 
 
 def test_a_model_that_is_none_has_no_profile(tmp_path: object) -> None:

@@ -118,7 +118,11 @@ def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collecti
         (source := graph.find_producer(ref)) is not None and source.op.startswith("TensorArraySize")
         for ref in node.data_inputs
     )
-    return counts or node.op.startswith("TensorArray") or (node.op == "Enter" and node.attr("frame_name") in frames)
+    return (
+        counts
+        or node.op.startswith(("TensorArray", "TensorList"))
+        or (node.op == "Enter" and node.attr("frame_name") in frames)
+    )
 
 
 def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:

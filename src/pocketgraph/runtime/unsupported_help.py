@@ -75,7 +75,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return _help_with_branches(graph, feed)
     in_loops = ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile")
     if node.op in in_loops or (node.op.startswith("TensorArray") and any(one.op == "LoopCond" for one in graph)):
-        return _help_with_loops(graph, feed)
+        return _help_with_loops(graph, node.name, feed)
     if node.op in CALLS_PYTHON:
         return (
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
@@ -115,15 +115,15 @@ def _help_with_ragged(graph: Graph, fed: Sequence[str]) -> str:
     )
 
 
-def _help_with_loops(graph: Graph, feed: str) -> str:
+def _help_with_loops(graph: Graph, name: str, feed: str) -> str:
     from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
 
     if any(STRING in graph[name].attrs.values() for name in inside_loops(graph)):
         return help_with_texts()
     cut = f"cut before or after it with {option('outputs')}"
     counts = constant_trip_counts(graph)
-    if counts and all(node.name in counts for node in graph if node.op == "LoopCond"):
-        most = max(counts.values())
+    if name in counts or (counts and all(node.name in counts for node in graph if node.op == "LoopCond")):
+        most = counts.get(name) or max(counts.values())
         return (
             f"a loop of {most:,} round{'s' * (most != 1)} that is not written out has too many nodes for that (over "
             f"{MOST_NODES:,} in all), or random numbers or effects inside: take fewer rounds, or {cut}"

@@ -451,7 +451,6 @@ LARGE = 2**31 - 2
          [2**62 + 1, -7, -7, 3, 4, 4, 3, 4, 4]),
         ("ResizeNearestNeighbor(x, size, T=double)", np.float64([[[[1 / 3], [-7]], [[3], [4]]]]),
          [1 / 3, 1 / 3, -7, 1 / 3, 1 / 3, -7, 3, 3, 4]),
-        ("Atan2(one, x, T=float)", np.float32([[[[-0.0], [0.0]]]]), [np.pi / 2, np.pi / 2]),
         ("QuantizeAndDequantizeV2(x, low, high, T=double, range_given=true)", np.float64([[[[0.3], [-1.0]]]]),
          [38 / 127, -127 / 127]),
     ],

@@ -9,6 +9,7 @@ from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
+from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, reached
@@ -396,26 +397,44 @@ def test_feeds_that_do_not_fit_the_second_model_are_said_to_be_its() -> None:
         verify(pictures, planes, {"x": np.ones((1, 4, 4, 3), np.float32)}, ["y"])
 
 
+CANCELLING = """
+    x = Placeholder(dtype=float, shape=[1, 3])
+    w = Const(float [8192.0, 8200.0, 8210.0])
+    read = Identity(w, T=float)
+    less = Const(float [8190.0, 8198.0, 8208.0])
+    product = Mul(x, read, T=float)
+    rest = Sub(product, less, T=float)
+    more = Const(float {})
+    y = Add(rest, more, T=float)
+"""
+"""Of numbers near 8192 a last bit is 0.001, so that their difference, near 2, is known to some 0.0005."""
+
+
+@pytest.mark.parametrize("has_variables", [False, True])
 @pytest.mark.parametrize(("off", "passes"), [(3e-4, True), (2e-3, False)])
-def test_what_the_last_bits_of_weights_move_is_no_difference(off: float, passes: bool) -> None:
-    """Of numbers near 8192 a last bit is 0.001, so that their difference, near 2, is known to some 0.0005."""
-
-    def cancelling(more: float) -> Graph:
-        return parse(f"""
-            x = Placeholder(dtype=float, shape=[1, 3])
-            w = Const(float [8192.0, 8200.0, 8210.0])
-            less = Const(float [8190.0, 8198.0, 8208.0])
-            product = Mul(x, w, T=float)
-            rest = Sub(product, less, T=float)
-            more = Const(float {more})
-            y = Add(rest, more, T=float)
+def test_what_the_last_bits_of_weights_move_is_no_difference(
+    off: float, passes: bool, has_variables: bool, tmp_path: pathlib.Path
+) -> None:
+    """Also of the variables of a SavedModel, whose values its session has."""
+    first: Graph | pathlib.Path = parse(CANCELLING.format(0.0))
+    if has_variables:
+        trained = parse("""
+            w = VarHandleOp(dtype=float, shape=[3], shared_name="w")
+            read = ReadVariableOp(w, dtype=float)
+            values = Const(float [8192.0, 8200.0, 8210.0])
+            assign = AssignVariableOp(w, values, dtype=float)
+            init = NoOp(^assign)
         """)
-
+        graph = Graph({**parse(CANCELLING.format(0.0)).nodes, **trained.nodes}.values())
+        signature = Signature({"x": "x:0"}, {"y": "y:0"})
+        first = tmp_path / "model"
+        save(graph.replace(signatures={"serving_default": signature}), first, form="saved_model")
     feeds = {"x": np.ones((1, 3), np.float32)}
-    report = verify(cancelling(0.0), cancelling(2 * off), feeds)
+    second = parse(CANCELLING.format(2 * off))
+    report = verify(first, second, feeds, ["y"])
     assert report.passed is passes
     assert any("as a change of each weight by its last bit makes" in note for note in report.notes) is passes
-    assert not verify(cancelling(0.0), cancelling(2 * off), feeds, tolerance=1e-4)
+    assert not verify(first, second, feeds, ["y"], tolerance=1e-4)
 
 
 def test_a_share_of_rows_is_between_none_and_all() -> None:

@@ -15,6 +15,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_mo
 from pocketgraph.graph.node import find_source
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.graph.tensor import Array
+from pocketgraph.runtime.comparison.rounding_sensitivity import last_bits_changed, with_last_bits_changed
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.session import Session
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
@@ -45,6 +46,7 @@ class ComparedModel:
     """
 
     def __init__(self, model: Model, threads: int | None, engine: str | None) -> None:
+        self._model, self._threads = model, threads
         self._session = Session(model, threads, engine=engine)
         self.graph = self._session.graph
         self.is_file = is_model_file(self.graph)
@@ -61,6 +63,15 @@ class ComparedModel:
         given = {name: coded(self.graph, name, np.asarray(value)) for name, value in feeds.items()}
         results = self._session.run(list(fetches), given if self.is_file else feeds)
         return [numbers(self.graph, name, value) for name, value in zip(fetches, results, strict=True)]
+
+    def with_last_bits_changed(self) -> ComparedModel:
+        """The model on the reference engine, each weight changed by its last bit: a SavedModel's are variables."""
+        stored = self._session.variables()
+        moved = ComparedModel(self._model if stored else with_last_bits_changed(self.graph), self._threads, "reference")
+        rng = np.random.default_rng(0)
+        weights = {name: value for name, value in stored.items() if value.dtype == np.float32 and value.size > 1}
+        moved._session.assign({name: last_bits_changed(value, rng) for name, value in weights.items()})
+        return moved
 
     def close(self) -> None:
         """Lets go of the model."""

@@ -60,10 +60,13 @@ def with_last_bits_changed(graph: Graph, seed: int = 0) -> Graph:
     def changed(node: Node) -> Node:
         if node.op != "Const" or node.attr("dtype") is not FLOAT or node.tensor.size < 2:
             return node
-        values = node.tensor.numpy()
-        terms = values.size // values.shape[-1] if values.ndim > 1 else 1
-        steps = np.where(rng.random(values.shape) < 0.5, -1, 1).astype(np.float32) * np.float32(np.sqrt(terms))
-        moved = np.where(values == 0, values, values + steps * np.spacing(np.abs(values)))
-        return node.with_attrs(value=Tensor.from_numpy(moved))
+        return node.with_attrs(value=Tensor.from_numpy(last_bits_changed(node.tensor.numpy(), rng)))
 
     return graph.map_nodes(changed)
+
+
+def last_bits_changed(values: Array, rng: np.random.Generator) -> Array:
+    """Float32 values of a weight, as ``with_last_bits_changed`` changes it."""
+    terms = values.size // values.shape[-1] if values.ndim > 1 else 1
+    steps = np.where(rng.random(values.shape) < 0.5, -1, 1).astype(np.float32) * np.float32(np.sqrt(terms))
+    return np.where(values == 0, values, values + steps * np.spacing(np.abs(values)))

@@ -24,7 +24,7 @@ from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import Pairs, judged
-from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding, with_last_bits_changed
+from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
@@ -131,10 +131,10 @@ def verify(
             is_idle = again.prove_nothing(again.unanswered(heads))
             both.pairs |= again.pairs
             wanted = [*wanted, *heads]
+        larger: dict[str, float] = {}
+        if tolerance is None and not is_eight_bit and not first.is_file:
+            larger = _limits_by_rounding(first, {name: both.pairs[name] for name in depending}, both.fed)
     limit = TOLERANCE if tolerance is None else tolerance
-    larger: dict[str, float] = {}
-    if tolerance is None and not is_eight_bit and not first.is_file:
-        larger = _limits_by_rounding(first.graph, {name: both.pairs[name] for name in depending}, both.fed, threads)
     found = {
         name: judged(name, pair, larger.get(name, limit), top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in both.pairs.items()
@@ -152,13 +152,11 @@ def verify(
     )  # fmt: skip
 
 
-def _limits_by_rounding(
-    graph: Graph, pairs: Mapping[str, Pairs], fed: Sequence[Feeds], threads: int | None
-) -> dict[str, float]:
+def _limits_by_rounding(model: ComparedModel, pairs: Mapping[str, Pairs], fed: Sequence[Feeds]) -> dict[str, float]:
     """The tolerances that rounding in any engine makes larger, by output; see ``moves_by_rounding``."""
 
     def run_changed() -> list[dict[str, Array]]:
-        with closing(ComparedModel(with_last_bits_changed(graph), threads, "reference")) as moved:
+        with closing(model.with_last_bits_changed()) as moved:
             return [dict(zip(pairs, moved.run(list(pairs), feeds), strict=True)) for feeds in fed]
 
     numeric = {name: pair for name, pair in pairs.items() if pair and pair[0][0].dtype.kind in "fV"}

@@ -61,9 +61,11 @@ def _without_default(node: Node) -> Node:
 def drop_untaken_branches(state: GraphState) -> None:
     from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
-    predicates = known_predicates(state.items, state.inferred)
-    if predicates:
-        fed = frozenset(state.feeds)
+    fed = frozenset(state.feeds)
+    seen: set[str] = set()
+    # what a branch computes may decide another inside it
+    while not seen.issuperset(predicates := known_predicates(state.items, state.inferred)):
+        seen.update(predicates)
         state.take(without_static_branches(state.graph, state.items, fed, predicates, state.fetches))
         state.find_items(reuse=False)
         state.infer_anew()

@@ -25,6 +25,8 @@ from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 if TYPE_CHECKING:
     from pocketgraph.runtime.onnx_runner import OnnxRunner
 
+WHOLE = "one row stands for all {count:,} operators, whose times the engine's profile does not tell apart"
+
 
 def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     """What runs a request on the graph of a LiteRT or ONNX file (see formats/tflite.py, formats/onnx_file.py).
@@ -77,7 +79,8 @@ class _FileRun(Runnable, ABC):
         """Runs, and notes what each node took: its share of the engine's own profile, times the time of this run."""
         if self._shares is None:
             self._shares = self.profiled(inputs)
-            trace.note(self.note)
+            count = sum(node.op not in ("Placeholder", "Const") for node in self.graph)
+            trace.note(WHOLE.format(count=count) if len(self._shares) == 1 < count else self.note)
         trace.begin()
         results = self.run(inputs)
         trace.finish()
