@@ -20,7 +20,7 @@ MOST_LINES = 5  # classes that are drawn
 
 
 def annotated(pixels: Array, answer: Answer) -> Array:
-    """A frame with what was found in it; where the answer is a picture, that picture, as wide to its height as the frame.
+    """A frame with what was found in it; where the answer is a picture, that one, as wide to its height as the frame.
 
     Args:
         pixels: uint8 [height, width, 3].
