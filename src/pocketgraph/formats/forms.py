@@ -223,6 +223,14 @@ def _read_keras_hdf5(buffer: Buffer, name: str, tags: Tags, signature: str | Non
     return meta_graph.with_signature(model_files.parse_hdf5(buffer, name), signature, name)
 
 
+def _read_keras_architecture(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
+    from pocketgraph.formats import meta_graph
+    from pocketgraph.formats.keras import model_files
+
+    _plain(tags, None, Kind.KERAS_JSON, name)
+    return meta_graph.with_signature(model_files.parse_architecture(buffer, name), signature, name)
+
+
 def _read_keras_archive(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
     from pocketgraph.formats import meta_graph
     from pocketgraph.formats.keras import model_files
@@ -248,6 +256,7 @@ for _form in (
     FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
     FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)),
     FileForm("keras_hdf5", None, _read_keras_hdf5, kinds=(Kind.HDF5,)),
+    FileForm("keras_json", None, _read_keras_architecture, kinds=(Kind.KERAS_JSON,)),
     FileForm("keras", None, _read_keras_archive, kinds=(Kind.KERAS,)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):

@@ -256,8 +256,8 @@ class _LayerConfig:
         count = sum(1 for _ in _sources(call))
         masks = _filled(_masks(call), iter(values[count:]))
         values = values[:count]
-        given = masks if isinstance(masks, list) else [masks]
-        return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given[: len(values)])]
+        given = list(_parts(masks))[: len(values)]
+        return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given)]
 
     def arguments(self, index: int, values: Sequence[KerasTensor]) -> tuple[list[Any], dict[str, Any]]:
         """What a call takes, by place and by name, with the tensors in it."""
@@ -307,6 +307,15 @@ def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
     if isinstance(item, list):
         return next(values) if _is_endpoint(item) else [_filled(one, values) for one in item]
     return item
+
+
+def _parts(item: Any) -> Iterator[Any]:
+    """What is in lists and tables, whose keys are read in their order."""
+    if isinstance(item, (list, dict)):
+        for one in item if isinstance(item, list) else (item[name] for name in sorted(item)):
+            yield from _parts(one)
+    else:
+        yield item
 
 
 def _is_endpoint(item: list[Any]) -> bool:
