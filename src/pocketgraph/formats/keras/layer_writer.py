@@ -283,6 +283,11 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
     return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
 
 
+def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """A tensor of whole numbers as floats; another as it is."""
+    return value if value.dtype is FLOAT else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
+
+
 def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:
     """A tensor with one more axis, of one element."""
     dims = (*value.dims[:axis], 1, *value.dims[axis:])

@@ -10,7 +10,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
-from pocketgraph.formats.keras.operations import OPERATIONS, OperationCall, operation
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import OPERATIONS, operation
 from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -64,12 +65,11 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         ) from None
     seen: set[str] = set()
     for at, value in enumerate(ends[1]):
-        if value.ref in seen:
-            copy = Node(
-                claim_name(value.ref.partition(":")[0], nodes.taken), "Identity", [value.ref], {"T": value.dtype}
-            )
+        name = value.ref.partition(":")[0]
+        if name in seen:  # an output is called like its node
+            copy = Node(claim_name(name, nodes.taken), "Identity", [value.ref], {"T": value.dtype})
             ends[1][at] = value._replace(ref=nodes.put(copy))
-        seen.add(value.ref)
+        seen.add(name)
     inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
     signature = Signature(inputs, outputs)
     return Graph(
@@ -197,7 +197,10 @@ class _NestedModel:
             self.nodes.put(node.replace(name=name))
         else:
             self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
-        others = [one._replace(ref=name) if one.ref == last else one for one in results[1:]]
+        others = [
+            one._replace(ref=name + one.ref.removeprefix(last)) if one.ref.partition(":")[0] == last else one
+            for one in results[1:]
+        ]
         return [results[0]._replace(ref=name, mask=mask), *others]
 
     def _by_rule(
