@@ -221,7 +221,11 @@ def _read_keras(kind: Kind, buffer: Buffer, name: str, tags: Tags, signature: st
     from pocketgraph.formats.keras import model_files
 
     _plain(tags, None, kind, name)
-    parse = model_files.parse_hdf5 if kind is Kind.HDF5 else model_files.parse_archive
+    parse = {
+        Kind.HDF5: model_files.parse_hdf5,
+        Kind.KERAS: model_files.parse_archive,
+        Kind.KERAS_JSON: model_files.parse_architecture,
+    }[kind]
     return meta_graph.with_signature(parse(buffer, name), signature, name)
 
 
@@ -242,6 +246,7 @@ for _form in (
     FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
     FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)),
     FileForm("keras_hdf5", None, partial(_read_keras, Kind.HDF5), kinds=(Kind.HDF5,)),
+    FileForm("keras_json", None, partial(_read_keras, Kind.KERAS_JSON), kinds=(Kind.KERAS_JSON,)),
     FileForm("keras", None, partial(_read_keras, Kind.KERAS), kinds=(Kind.KERAS,)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):

@@ -18,7 +18,7 @@ from pocketgraph.formats.keras.layer_writer import (
     expanded,
     transposed,
 )
-from pocketgraph.formats.keras.operations import OperationCall
+from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 HIDDEN = -1e9  # what a score becomes that a mask leaves out

@@ -100,7 +100,8 @@ class ModelNodes:
         owner = f"{layer}/{part}" if part else layer
         found = [one for one in found if f"/{owner}/" in f"/{one}"]
         inside = [one for one in found if one.startswith(scope)] or found
-        return inside[0] if len(inside) == 1 else None
+        is_one = all(np.array_equal(self.weights[one], self.weights[inside[0]]) for one in inside[1:])
+        return inside[0] if inside and is_one else None  # a layer that others share is stored with each
 
     def constant(self, name: str) -> KerasTensor:
         """The constant of a stored weight, made once however many calls read it."""
@@ -155,7 +156,8 @@ class LayerWriter:
         Raises:
             FormatError: it is of a kind that is not read.
         """
-        kind, config = str(described["class_name"]), described["config"]
+        kind, told = str(described["class_name"]), described["config"]
+        config = told if isinstance(told, Mapping) else {"layers": told}
         inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.owners)
         if kind not in self.model.rules:
             raise inner.refuse("is of a kind that is not read inside another")
@@ -279,6 +281,11 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
     known = [size for size in sizes if size is not None]
     dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
     return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
+
+
+def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """A tensor of whole numbers as floats; another as it is."""
+    return value if value.dtype is FLOAT else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
 
 
 def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:

@@ -6,15 +6,13 @@ Keras 2 has them as layers TFOpLambda and SlicingOpLambda, Keras 3 as operations
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
-import numpy as np
-
+from pocketgraph.formats.keras import array_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
-    LayerWriter,
     broadcast,
     expanded,
     joined,
@@ -22,6 +20,7 @@ from pocketgraph.formats.keras.layer_writer import (
     transposed,
     with_rest,
 )
+from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -37,47 +36,31 @@ NAMES = {
     "expand_dims": "ExpandDims", "squeeze": "Squeeze", "compat.v1.squeeze": "Squeeze", "transpose": "Transpose",
     "compat.v1.transpose": "Transpose", "linalg.matmul": "Matmul", "cast": "Cast", "clip_by_value": "Clip",
     "stack": "Stack", "math.l2_normalize": "L2Normalize", "nn.l2_normalize": "L2Normalize",
-    "__operators__.getitem": "GetItem", "identity": "Identity",
+    "__operators__.getitem": "GetItem", "identity": "Identity", "math.sin": "Sin", "math.cos": "Cos",
+    "math.floor": "Floor", "math.ceil": "Ceil", "math.round": "Round", "math.sign": "Sign", "math.log1p": "Log1p",
+    "math.expm1": "Expm1", "math.erf": "Erf", "math.reciprocal": "Reciprocal", "math.floordiv": "FloorDivide",
+    "math.floormod": "Mod", "math.greater": "Greater", "math.greater_equal": "GreaterEqual", "math.less": "Less",
+    "math.less_equal": "LessEqual", "math.equal": "Equal", "math.not_equal": "NotEqual",
+    "math.logical_and": "LogicalAnd", "math.logical_or": "LogicalOr", "math.logical_not": "LogicalNot",
+    "math.squared_difference": "SquaredDifference", "math.reduce_prod": "Prod", "math.reduce_any": "Any",
+    "math.reduce_all": "All", "math.reduce_variance": "Var", "math.reduce_std": "Std",
+    "math.reduce_logsumexp": "Logsumexp", "math.argmax": "Argmax", "math.argmin": "Argmin", "math.cumsum": "Cumsum",
+    "where": "Where", "reverse": "Flip", "tile": "Tile", "pad": "Pad", "compat.v1.pad": "Pad", "split": "Split",
+    "gather": "Take", "compat.v1.gather": "Take", "one_hot": "OneHot", "einsum": "Einsum",
+    "broadcast_to": "BroadcastTo", "nn.leaky_relu": "LeakyRelu", "nn.log_softmax": "LogSoftmax",
+    "image.resize": "Resize", "repeat": "Repeat", "zeros_like": "ZerosLike", "ones_like": "OnesLike",
+    "stop_gradient": "Identity", "math.top_k": "TopK", "nn.top_k": "TopK", "nn.bias_add": "Add", "math.add_n": "AddN",
+    "unstack": "Unstack", "__operators__.ne": "NotEqual", "__operators__.eq": "Equal",
+    "compat.v1.floor_div": "FloorDivide", "compat.v1.norm": "Norm", "math.floor_div": "FloorDivide",
 }  # fmt: skip
 """What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
 
 
-class OperationCall(NamedTuple):
-    """What an operation is called with; tensors are values, all else as the file has it.
-
-    ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
-    """
-
-    writer: LayerWriter
-    given: Sequence[Any]
-    named: Mapping[str, Any]
-
-    def argument(self, place: int, *names: str, default: Any = None) -> Any:
-        """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
-        found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
-        return self.given[place] if place < len(self.given) else default if found is None else found
-
-    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
-        """An argument as a tensor; numbers become constants."""
-        found = self.argument(place, *names)
-        if isinstance(found, KerasTensor):
-            return found
-        if found is None or not isinstance(found, (int, float, list, np.ndarray)):
-            raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
-        return self.writer.const(found, "number", like)
-
-    def axes(self, *names: str) -> list[int]:
-        """The axes of the first tensor that an operation is for, all by default."""
-        rank = len(self.tensor(0).dims)
-        found = self.argument(1, *names)
-        return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
-
-
 def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
-        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
+        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b", "bias")))
         like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), usual)
-        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
+        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", "bias", like=like)
         return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
@@ -94,6 +77,13 @@ def function(name: str) -> Callable[[OperationCall], KerasTensor]:
 def softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
     return softmax_along(call.writer, value, call.argument(1, "axis", default=-1))
+
+
+def log_softmax(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x", "logits")
+    if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
+        raise call.writer.refuse("is along another axis than the last, which is not read")
+    return call.writer.add("LogSoftmax", value)
 
 
 def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -241,7 +231,7 @@ def _slice(part: Any) -> Any:
     return part if part in (None, Ellipsis) or isinstance(part, (slice, KerasTensor)) else int(part)
 
 
-OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor]] = {
+OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
@@ -262,7 +252,9 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor]] = {
     **{name: function(known) for name, known in (
         ("Silu", "silu"), ("Gelu", "gelu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"))},
     **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
-    "Softmax": softmax, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
+    **array_operations.OPERATIONS,
+    "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
+    "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
     "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,
     "L2Normalize": unit_length, "GetItem": slicing,

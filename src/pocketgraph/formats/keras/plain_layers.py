@@ -13,6 +13,7 @@ from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
     Rule,
+    as_float,
     broadcast,
     contraction,
     elements,
@@ -22,15 +23,15 @@ from pocketgraph.formats.keras.layer_writer import (
     transposed,
     with_rest,
 )  # fmt: skip
-from pocketgraph.formats.keras.operations import OperationCall, unit_length
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import unit_length
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 
 def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The last axis times a matrix, and a bias."""
-    (value,) = inputs
-    kernel = writer.weight("kernel")
+    value, kernel = as_float(writer, inputs[0]), writer.weight("kernel")
     dims: Dims = (*value.dims[:-1], kernel.dims[-1])
     if len(dims) == 2:
         return with_bias(writer, writer.add("MatMul", value, kernel, dims=dims))
@@ -58,7 +59,7 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
 
 def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the data, which are weights, or written down, for each position of some axes."""
-    value, axis, told = inputs[0], writer.config.get("axis", -1), writer.config.get("mean")
+    value, axis, told = as_float(writer, inputs[0]), writer.config.get("axis", -1), writer.config.get("mean")
     axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
     shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
     moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
@@ -251,7 +252,7 @@ def masking(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 def rescaling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     scale, offset = (np.asarray(writer.config.get(name, usual)) for name, usual in (("scale", 1), ("offset", 0)))
-    return scaled(writer, inputs[0], scale, offset)
+    return scaled(writer, as_float(writer, inputs[0]), scale, offset)
 
 
 MERGES = {

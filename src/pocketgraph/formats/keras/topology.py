@@ -10,7 +10,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
-from pocketgraph.formats.keras.operations import OPERATIONS, OperationCall, operation
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import OPERATIONS, operation
 from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -64,12 +65,11 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         ) from None
     seen: set[str] = set()
     for at, value in enumerate(ends[1]):
-        if value.ref in seen:
-            copy = Node(
-                claim_name(value.ref.partition(":")[0], nodes.taken), "Identity", [value.ref], {"T": value.dtype}
-            )
+        name = value.ref.partition(":")[0]
+        if name in seen:  # an output is called like its node
+            copy = Node(claim_name(name, nodes.taken), "Identity", [value.ref], {"T": value.dtype})
             ends[1][at] = value._replace(ref=nodes.put(copy))
-        seen.add(value.ref)
+        seen.add(name)
     inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
     signature = Signature(inputs, outputs)
     return Graph(
@@ -197,7 +197,10 @@ class _NestedModel:
             self.nodes.put(node.replace(name=name))
         else:
             self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
-        others = [one._replace(ref=name) if one.ref == last else one for one in results[1:]]
+        others = [
+            one._replace(ref=name + one.ref.removeprefix(last)) if one.ref.partition(":")[0] == last else one
+            for one in results[1:]
+        ]
         return [results[0]._replace(ref=name, mask=mask), *others]
 
     def _by_rule(
@@ -256,8 +259,8 @@ class _LayerConfig:
         count = sum(1 for _ in _sources(call))
         masks = _filled(_masks(call), iter(values[count:]))
         values = values[:count]
-        given = masks if isinstance(masks, list) else [masks]
-        return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given[: len(values)])]
+        given = list(_parts(masks))[: len(values)]
+        return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given)]
 
     def arguments(self, index: int, values: Sequence[KerasTensor]) -> tuple[list[Any], dict[str, Any]]:
         """What a call takes, by place and by name, with the tensors in it."""
@@ -307,6 +310,15 @@ def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
     if isinstance(item, list):
         return next(values) if _is_endpoint(item) else [_filled(one, values) for one in item]
     return item
+
+
+def _parts(item: Any) -> Iterator[Any]:
+    """What is in lists and tables, whose keys are read in their order."""
+    if isinstance(item, (list, dict)):
+        for one in item if isinstance(item, list) else (item[name] for name in sorted(item)):
+            yield from _parts(one)
+    else:
+        yield item
 
 
 def _is_endpoint(item: list[Any]) -> bool:

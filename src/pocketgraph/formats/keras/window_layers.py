@@ -201,7 +201,10 @@ def cropping(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Space without its margins."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
-    ends = margins(writer, "cropping", axes_of_space(writer))
+    return cropped(writer, value, margins(writer, "cropping", axes_of_space(writer)))
+
+
+def cropped(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]]) -> KerasTensor:
     sizes = [None if size is None else size - sum(end) for size, end in zip(value.dims[1:-1], ends, strict=True)]
     whole = sum(1 << axis for axis, end in enumerate([0, *(end[1] for end in ends), 0]) if not end)
     bounds = [[0, *(end[0] for end in ends), 0], [0, *(-end[1] for end in ends), 0], [1] * len(value.dims)]

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from pocketgraph.formats.keras import attention_layers, loops_over_time, plain_layers, window_layers
+from pocketgraph.formats.keras import (
+    attention_layers,
+    loops_over_time,
+    plain_layers,
+    preprocessing_layers,
+    window_layers,
+)
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -83,7 +89,7 @@ def ways(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield {**described, "config": {**described["config"], "name": f"backward_{name}", "go_backwards": turned}}
 
 
-CHANNELS_FIRST = frozenset((*window_layers.RULES, "Flatten"))
+CHANNELS_FIRST = frozenset((*window_layers.RULES, "Flatten", "Resizing", "CenterCrop"))
 """Layers that are told where channels are, and take one tensor."""
 READ_MASKS = frozenset((
     *loops_over_time.RULES, *attention_layers.RULES, "Bidirectional", "TimeDistributed", "GlobalAveragePooling1D",
@@ -172,6 +178,7 @@ def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
+    **preprocessing_layers.RULES,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
     "SpectralNormalization": spectral_norm,
     "Bidirectional": bidirectional,
