@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pocketgraph
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.shape import Shape
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
 
@@ -20,6 +22,12 @@ FOLDS = "fold_batch_norms fold_old_batch_norms"
 
 def numbers(*shape: int, low: float = -1.0) -> np.ndarray[Any, Any]:
     return RNG.uniform(low, 1.0, shape).astype(np.float32)
+
+
+def factors(*shape: int) -> np.ndarray[Any, Any]:
+    """Of either sign, and none many times as large as another."""
+    found = numbers(*shape)
+    return found + np.copysign(np.float32(0.1), found)
 
 
 def op(name: str, kind: str, *inputs: str, **attrs: Any) -> Node:
@@ -50,7 +58,8 @@ def channels(kind: str) -> int:
 
 
 def normalization(kind: str, source: str, count: int, form: str = "NHWC", name: str = "norm") -> list[Node]:
-    parts = [const(f"{name}/{part}", numbers(count)) for part in ("gamma", "beta", "mean")]
+    parts = [const(f"{name}/gamma", factors(count))]
+    parts += [const(f"{name}/{part}", numbers(count)) for part in ("beta", "mean")]
     parts.append(const(f"{name}/variance", numbers(count, low=0.1)))
     attrs: dict[str, Any] = {"epsilon": 0.001, "is_training": False, "data_format": form.encode()}
     if kind != "FusedBatchNorm":
@@ -108,7 +117,7 @@ def spelled(source: str, count: int, form: str = "NHWC") -> list[Node]:
         const("variance", numbers(*shape, low=0.1)),
         const("mean", numbers(*shape)),
         const("beta", numbers(*shape)),
-        const("gamma", numbers(*shape)),
+        const("gamma", factors(*shape)),
         const("epsilon", np.float32(0.001)),
         op("bn/add", "Add", "variance", "epsilon"),
         op("bn/Rsqrt", "Rsqrt", "bn/add"),
@@ -158,6 +167,32 @@ def test_before_a_matrix_product(transposed: bool) -> None:
     w = const("w", numbers(5, 4) if transposed else numbers(4, 5))
     after = assert_folds([x, *spelled("x", 4), w, product], {"MatMul", "BiasAdd"}, "fold_batch_norms")
     assert after["product"].op == "BiasAdd"
+
+
+def test_what_brings_inputs_of_many_units_to_one_scale_stays() -> None:
+    """Years, degrees and incomes as Keras' Normalization takes them: folded, eight bits left 7 decibels of them."""
+    mean = np.float32([1959, 48, 0.009, 24823])
+    deviation = np.float32([34, 1, 0.0096, 13832])
+    weights, last = numbers(4, 32), numbers(32, 1)
+    nodes = [
+        Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape((None, 4))}),
+        *(const(name, values) for name, values in
+          {"mean": mean, "deviation": deviation, "w": weights, "v": last}.items()),
+        op("shifted", "Sub", "x", "mean"),
+        op("even", "RealDiv", "shifted", "deviation"),
+        op("sums", "MatMul", "even", "w"),
+        op("units", "Relu", "sums"),
+        op("y", "MatMul", "units", "v"),
+    ]  # fmt: skip
+    graph = Graph(nodes, inputs=["x"], outputs=["y"])
+    after = transform(graph, "mobile")
+    assert [node.op for node in after if node.op != "Const"][:3] == ["Placeholder", "Sub", "RealDiv"]
+    even = RNG.normal(size=(300, 4))
+    x = (even * deviation + mean).astype(np.float32)
+    model = pocketgraph.quantize(after, {"x": x[:100]}, outputs=["y"])
+    found = np.array([ProgramRunner(model.program).numbers([row[np.newaxis]])[0][0] for row in x[100:]])
+    exact = np.maximum(even[100:] @ weights, 0) @ last
+    assert 10 * np.log10((exact**2).sum() / ((found - exact) ** 2).sum()) > 25
 
 
 @runs_nchw

@@ -14,7 +14,7 @@ import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.batch_norm_parameters import affine_of, arranged
@@ -41,6 +41,10 @@ PARAMETER_OPS = frozenset({
     "ExpandDims", "Squeeze", "Maximum",
 })  # fmt: skip
 """Not a trait: what exporters spell the parameters of batch norms with."""
+
+MANY_UNITS = 64
+"""The largest factor of an input's channels by the smallest, or a mean by its deviation, from which channels are in
+units of their own; pictures have 2 at most, and quantizing makes up for less."""
 
 
 class _AffineStep(NamedTuple):
@@ -230,6 +234,9 @@ class _AffineFolding:
             scale, offset = scale * step.scale, offset * step.scale + step.offset
         if offset.any() and has_padding(product, weights.shape):
             return None
+        source = self.nodes.get(node_name(ahead[0].node.data_inputs[ahead[0].source]))
+        if source is not None and source.op in PLACEHOLDERS and _evens_units(scale, offset):
+            return None
         return input_folded(product, weights.numpy(), scale, offset)
 
     def _step(self, node: Node, index: int, product: Node, channels: int) -> _AffineStep | None:
@@ -363,6 +370,13 @@ class _AffineFolding:
                 continue
             self._drop(node)
             waiting += [node_name(ref) for ref in node.data_inputs]
+
+
+def _evens_units(scale: Array, offset: Array) -> bool:
+    """Whether these factors and offsets bring numbers of many units to one scale. Weights that did so would sum numbers
+    that cancel, and codes of the numbers themselves have no scale that suits all."""
+    sizes = np.abs(scale[scale != 0])
+    return bool(sizes.size and (sizes.max() > MANY_UNITS * sizes.min() or np.abs(offset).max() > MANY_UNITS))
 
 
 def _layout(node: Node) -> str:

@@ -54,7 +54,7 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
     alone; MatMul with transpose_b is scaled along the right axis. Then chains of Mul, RealDiv, Add, Sub and BiasAdd
     with constants (or what Rsqrt and the like make of constants) are folded, too: NCHW, of volumes, and behind
     transposed convolutions; behind the convolution, where one of them multiplies; and before it, where no padding meets
-    what they add. What is left of a sum becomes one BiasAdd.
+    what they add, unless they bring inputs of many units to one scale. What is left of a sum becomes one BiasAdd.
 
     Raises:
         TransformError: the multiplier is not a vector of one factor for each output channel.

@@ -68,10 +68,10 @@ def fold_old_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Grap
     Differs from the original: FusedBatchNormV2 and V3 are folded as well, and normalizations that have a BiasAdd or
     other sums and factors between them and the convolution, that are behind a Conv2DBackpropInput, whose parameters are
     not constants themselves but made of a few, or that stand before the convolution where no padding meets what they
-    add. A match is left alone when its convolution or weights are used elsewhere or are outputs
-    of the graph (there, the other user silently gets scaled values), when another output than the first of
-    FusedBatchNorm is used (there, the reference leads to nothing), and when types or sizes do not fit (there, the
-    program aborts); parameters that two normalizations share stay (there, the program runs forever). With
+    add, unless they bring inputs of many units to one scale. A match is left alone when its convolution or weights are
+    used elsewhere or are outputs of the graph (there, the other user silently gets scaled values), when another output
+    than the first of FusedBatchNorm is used (there, the reference leads to nothing), and when types or sizes do not fit
+    (there, the program aborts); parameters that two normalizations share stay (there, the program runs forever). With
     ``Compat.ORIGINAL`` it is an error where the program aborts or runs forever. What both convolutions before a
     ConcatV2 read stands in the graph once (there, twice; such a graph cannot be loaded, and fold_constants,
     merge_duplicate_nodes and quantize_nodes fail on it, with ``Compat.ORIGINAL``, too).
