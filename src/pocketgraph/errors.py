@@ -6,6 +6,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 
+AGAIN = "copy, download or write it again"
+"""What to do with a file that is damaged."""
+
 
 def printable(text: str) -> str:
     """The text with everything but letters, signs, spaces, tabs and line ends escaped.

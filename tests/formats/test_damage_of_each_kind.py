@@ -46,6 +46,20 @@ GRAPH = Graph(
 )
 
 
+@pytest.mark.parametrize("suffix", ["pb", "tflite", "onnx"])
+def test_a_model_that_is_cut_short_is_to_be_copied_again(suffix: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / f"model.{suffix}"
+    if suffix == "pb":
+        formats.save(GRAPH, path)
+    else:
+        if suffix == "onnx":
+            pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+        pocketgraph.export(GRAPH, path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(PocketgraphError, match="copy, download or write it again"):
+        formats.load(path)
+
+
 def tensors(path: pathlib.Path) -> dict[str, Tensor]:
     return dict(formats.open_checkpoint(path))
 

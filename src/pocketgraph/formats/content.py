@@ -6,6 +6,7 @@ import re
 import struct
 from enum import Enum
 
+from pocketgraph.errors import AGAIN
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
@@ -69,7 +70,7 @@ class Kind(Enum):
     )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
-    EMPTY = ("an empty file", "copy, download or write it again")
+    EMPTY = ("an empty file", AGAIN)
     C_LIBRARY = ("a library in C that pocketgraph exported", "make -C {} check")
     DIRECTORY = ("a directory without a model that pocketgraph knows", "give the model file inside")
     MISSING = ("not there", "")

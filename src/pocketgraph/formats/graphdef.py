@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.errors import AGAIN, FormatError, GraphError
 from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.file_node import FileNode, Origin
 from pocketgraph.formats.files import check_length
@@ -292,7 +292,7 @@ def corrupt(error: WireError, file: str, end: int) -> FormatError:
         return FormatError(
             f"the file is cut short: it ends at byte {end:,}, within the field that begins at byte {error.position:,}",
             where=file,
-            hint="copy, download or write it again",
+            hint=AGAIN,
         )
     return FormatError(f"the file is corrupt at byte {error.position:,}: {error}", where=file)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.errors import AGAIN, FormatError, GraphError
 from pocketgraph.formats.tflite import plain_name
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.edit import claim_name
@@ -63,7 +63,7 @@ def _damage_told(where: str) -> Iterator[None]:
     try:
         yield
     except WireError as error:
-        raise FormatError(f"the ONNX file is damaged: {error}", where=where) from None
+        raise FormatError(f"the ONNX file is damaged: {error}", where=where, hint=AGAIN) from None
 
 
 def description(buffer: Buffer, where: str = "") -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.errors import AGAIN, FormatError, GraphError
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite_schema import entries
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
@@ -160,7 +160,7 @@ def facts(buffer: Buffer, where: str = "") -> ModelFacts:
             content = file.content(table.number(1, "u32"))
             metadata[table.text(0)] = b"" if content is None else bytes(content)
     except FormatError as error:
-        raise FormatError(f"the file is damaged: {error.what}", where=where) from None
+        raise FormatError(f"the file is damaged: {error.what}", where=where, hint=AGAIN) from None
     return ModelFacts(signatures, bool(file.root.tables(7)), file.root.text(3), metadata)  # type: ignore[arg-type]
 
 
@@ -206,7 +206,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
             prefix = "" if len(file.subgraphs) == 1 else f"{plain_name(keys.get(at, subgraph.name)) or at}/"
             names.append(_nodes(file, subgraph, prefix, nodes, taken))
     except FormatError as error:
-        raise FormatError(f"the file is damaged: {error.what}", where=where) from None
+        raise FormatError(f"the file is damaged: {error.what}", where=where, hint=AGAIN) from None
     made = {}
     for key, (at, inputs, outputs) in signatures.items():
         tensors = names[at]

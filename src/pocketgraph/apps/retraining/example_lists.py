@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.datasets.file_lists import BACKGROUND_NOISE, HIDDEN, RECORDINGS, SUFFIXES, names_in, unread
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.formats.files import near
 
 MOST_OF_A_CLASS = (1 << 27) - 1
 """What the hash of a name is reduced to; retrain.py's MAX_NUM_IMAGES_PER_CLASS."""
@@ -80,7 +81,9 @@ def examples_of(
         UsageError: there are not two classes, or the percentages leave nothing.
     """
     if not os.path.isdir(folder):
-        raise FormatError(f"Image directory '{folder}' not found.", where=folder)
+        is_file = os.path.exists(folder)
+        hint = "this is a file; give the folder that has one folder a class" if is_file else near(folder)
+        raise FormatError(f"Image directory '{folder}' not found.", hint=hint)
     check_shares(testing, validation)
     if suffixes is RECORDINGS and os.path.isdir(os.path.join(folder, BACKGROUND_NOISE)):
         warn(f"'{BACKGROUND_NOISE}' is no word and is left out; clips in a folder _silence_ are told apart from words")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, MissingExtraError
+from pocketgraph.errors import AGAIN, FormatError, MissingExtraError
 from pocketgraph.formats.content import WITH_KERAS
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.keras.keras_1_models import by_name, in_words_of_keras_2, turned, weights_of_keras_2
@@ -125,7 +125,7 @@ def parse_archive(buffer: Buffer, where: str) -> Graph:
             stored = archive.read("model.weights.h5")
             version = json.loads(archive.read("metadata.json"))["keras_version"] if "metadata.json" in held else "3"
     except (zipfile.BadZipFile, NotImplementedError, EOFError, *DAMAGED) as error:
-        raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where) from None
+        raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where, hint=AGAIN) from None
     with _HeldFile(stored, where) as file:
         return _with_weights(described, file, where, version)
 
@@ -192,7 +192,7 @@ class _HeldFile:
         self._file.close()
 
     def _damaged(self, error: BaseException) -> FormatError:
-        return FormatError(f"the HDF5 file is damaged: {str(error)[:200]}", where=self.where)
+        return FormatError(f"the HDF5 file is damaged: {str(error)[:200]}", where=self.where, hint=AGAIN)
 
     def _at(self, path: str) -> Any:
         """What lies at a path.
