@@ -11,10 +11,11 @@ from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
 from pocketgraph.formats.keras.operations import OPERATIONS, OperationCall, operation
 from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
-from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 
 Config = Mapping[str, Any]
@@ -62,10 +63,13 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         ) from None
     inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
     signature = Signature(inputs, outputs)
-    return Graph(
+    graph = Graph(
         nodes.nodes.values(), inputs=signature.inputs.values(), outputs=signature.outputs.values(),
         signatures={DEFAULT_SIGNATURE: signature},
     )  # fmt: skip
+    # as the results of all steps, of which only the last is asked for: a .pb would have them for further outputs
+    needed = {*reachable(graph, map(node_name, outputs.values())), *inputs}
+    return graph.replace([node for node in graph if node.name in needed])
 
 
 def _with_port(ref: str) -> str:
