@@ -13,6 +13,8 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import FormatError
+from pocketgraph.graph import node_name
+from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -48,6 +50,16 @@ def test_results_are_those_of_its_maker(name: str, engine: str | None, tmp_path:
         found = session.run(list(graph.outputs), feeds(graph, name))
     for values, (shape, wanted) in zip(found, MODELS[name]["outputs"], strict=True):
         np.testing.assert_allclose(values, np.float32(wanted).reshape(shape), rtol=2e-5, atol=4e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tensorflow_takes_its_loops_and_no_node_is_for_nothing(name: str, tmp_path: pathlib.Path) -> None:
+    """A node of a loop that also takes something outside is refused there: "has inputs from different frames"."""
+    graph = pocketgraph.load(written(tmp_path, name))
+    inside = inside_loops(graph)
+    for node in (graph[one] for one in inside):
+        assert node.op == "Enter" or inside.issuperset(map(node_name, node.inputs)), node
+    assert graph.nodes.keys() == {*reachable(graph, map(node_name, graph.outputs)), *map(node_name, graph.inputs)}
 
 
 def test_both_makers_are_there() -> None:

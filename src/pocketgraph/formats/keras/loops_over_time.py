@@ -5,7 +5,7 @@ The products of the inputs with their weights are made for all steps ahead of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,14 +14,14 @@ from pocketgraph.formats.keras.activation_functions import activated
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, expanded, transposed
 from pocketgraph.formats.keras.window_layers import convolution
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT
 
 Step = Callable[["LoopOverTime", KerasTensor, list[KerasTensor]], list[KerasTensor]]
 """The next states, of which the first is the result, for the products of a step's inputs and the states."""
 
 
 class LoopOverTime(NamedTuple):
-    """A loop that is being written; constants enter it once each."""
+    """A loop that is being written; weights enter it once each."""
 
     writer: LayerWriter
 
@@ -32,13 +32,6 @@ class LoopOverTime(NamedTuple):
     def constant(self, value: KerasTensor) -> KerasTensor:
         """What does not change from step to step, inside."""
         return self.writer.add("Enter", value, dims=value.dims, frame_name=self.frame, is_constant=True)
-
-    def number(self, like: KerasTensor, value: float) -> KerasTensor:
-        """A constant inside; it waits for the step."""
-        made = self.writer.const(value, "number", FLOAT)
-        node = self.writer.model.nodes[made.ref]
-        self.writer.model.put(node.replace(inputs=[f"^{like.ref.partition(':')[0]}"]))
-        return made
 
 
 def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
@@ -122,6 +115,7 @@ def _over_time(
     time, flow, *states = (
         writer.add("Identity", one._replace(ref=f"{one.ref}:1"), dims=one.dims, T=one.dtype) for one in switched
     )
+    outside = set(writer.model.nodes)
     inside = [
         writer.add("TensorArrayReadV3", loop.constant(handle), time, loop.constant(filled), dims=dims, dtype=dtype)
         for handle, filled, dims, dtype in read
@@ -131,7 +125,7 @@ def _over_time(
     if mask is not None:
         counts = inside[1]
         while len(counts.dims) < len(zeros.dims):
-            counts = writer.add("ExpandDims", counts, _waiting(writer, time, -1 if len(counts.dims) > 1 else 1),
+            counts = writer.add("ExpandDims", counts, writer.const(-1 if len(counts.dims) > 1 else 1, "number"),
                                 dims=(*counts.dims, 1))  # fmt: skip
         if has_results or is_zero:
             made = [*made, shown]
@@ -140,7 +134,8 @@ def _over_time(
         shown = made[-1] if has_results or is_zero else made[0]
         made = made if has_results else made[: len(start)]
     written = writer.add("TensorArrayWriteV3", loop.constant(array), time, shown, flow, dims=())
-    after = [writer.add("AddV2", time, _waiting(writer, time, 1)), written, *made]
+    after = [writer.add("AddV2", time, writer.const(1, "number")), written, *made]
+    _wait_for(writer, time, outside)
     nodes = writer.model.nodes
     for merge, enter, value in zip(merged, entered, after, strict=True):
         back = writer.add("NextIteration", value, dims=value.dims)
@@ -151,11 +146,11 @@ def _over_time(
     return transposed(writer, stacked, [1, 0, *range(2, len(dims))]), list(states[: len(start)])
 
 
-def _waiting(writer: LayerWriter, like: KerasTensor, number: int) -> KerasTensor:
-    """A whole number inside the loop."""
-    made = writer.const(number, "number", INT32)
-    writer.model.put(writer.model.nodes[made.ref].replace(inputs=[f"^{like.ref}"]))
-    return made
+def _wait_for(writer: LayerWriter, time: KerasTensor, outside: Collection[str]) -> None:
+    """Constants that are not from outside wait for the step; TensorFlow does not run a loop with others."""
+    for name, node in writer.model.nodes.items():
+        if name not in outside and node.op == "Const":
+            writer.model.put(node.replace(inputs=[f"^{time.ref}"]))
 
 
 def _array(writer: LayerWriter, length: KerasTensor, of: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -204,10 +199,10 @@ def _times(loop: LoopOverTime, value: KerasTensor, matrix: KerasTensor) -> Keras
     return loop.writer.add(op, value, loop.constant(matrix), dims=dims, strides=strides, padding=b"SAME")
 
 
-def _gates(loop: LoopOverTime, value: KerasTensor, count: int, time: KerasTensor) -> list[KerasTensor]:
+def _gates(loop: LoopOverTime, value: KerasTensor, count: int) -> list[KerasTensor]:
     """A tensor's columns in equal parts."""
     dims = (*value.dims[:-1], int(value.dims[-1] or 0) // count)
-    split = loop.writer.add("Split", _waiting(loop.writer, time, len(dims) - 1), value, dims=dims, num_split=count)
+    split = loop.writer.add("Split", loop.writer.const(len(dims) - 1, "number"), value, dims=dims, num_split=count)
     return [split._replace(ref=f"{split.ref}:{port}" if port else split.ref) for port in range(count)]
 
 
@@ -232,7 +227,7 @@ def lstm(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int
     def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         result, cell = states
         total = writer.add("AddV2", product, _times(loop, result, matrix))
-        parts = _gates(loop, total, 4, total)
+        parts = _gates(loop, total, 4)
         add, keep, show = (activated(writer, parts[at], gate) for at in (0, 1, 3))
         new = writer.add("Mul", add, activated(writer, parts[2], outer))
         cell = writer.add("AddV2", writer.add("Mul", keep, cell), new)
@@ -255,11 +250,11 @@ def gru(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int,
 
     def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         (state,) = states
-        update, reset, candidate = _gates(loop, product, 3, product)
+        update, reset, candidate = _gates(loop, product, 3)
         recurrent = _times(loop, state, matrix)
         if offset is not None:
             recurrent = writer.add("BiasAdd", recurrent, loop.constant(offset))
-        of_state = _gates(loop, recurrent, 3 if after else 2, product)
+        of_state = _gates(loop, recurrent, 3 if after else 2)
         update, reset = (
             activated(writer, writer.add("AddV2", one, other), gate)
             for one, other in zip((update, reset), of_state, strict=False)

@@ -13,10 +13,11 @@ from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWrite
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.operations import OPERATIONS, operation
 from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
-from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 
 Config = Mapping[str, Any]
@@ -72,10 +73,13 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         seen.add(name)
     inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
     signature = Signature(inputs, outputs)
-    return Graph(
+    graph = Graph(
         nodes.nodes.values(), inputs=signature.inputs.values(), outputs=signature.outputs.values(),
         signatures={DEFAULT_SIGNATURE: signature},
     )  # fmt: skip
+    # as the results of all steps, of which only the last is asked for: a .pb would have them for further outputs
+    needed = {*reachable(graph, map(node_name, outputs.values())), *inputs}
+    return graph.replace([node for node in graph if node.name in needed])
 
 
 def _with_port(ref: str) -> str:
