@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 ENDING = ".part"
+LONGEST_NAME = 255  # bytes of a file's name, on most file systems
+ROOM = 32  # bytes of them for what tells whose part it is
 
 
 def part_name(target: str) -> str:
     """A name beside ``target`` that nobody else uses; it tells the process and the machine."""
-    return f"{target}.{os.getpid()}.{_machine()}{os.urandom(4).hex()}{ENDING}"
+    mark = f".{os.getpid()}.{_machine()}{os.urandom(4).hex()}{ENDING}"
+    return f"{_start_of_parts(target)}{mark}"
 
 
 @contextlib.contextmanager
@@ -47,7 +50,7 @@ def is_abandoned(name: str) -> bool:
 
 def remove_abandoned(target: str) -> None:
     """Removes the files and folders that killed writers of ``target`` left beside it."""
-    folder, start = os.path.split(target)
+    folder, start = os.path.split(_start_of_parts(target))
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
             if name.startswith(f"{start}.") and name.endswith(ENDING) and is_abandoned(name):
@@ -59,6 +62,18 @@ def remove_abandoned(target: str) -> None:
                         shutil.rmtree(path)
                     else:
                         os.unlink(path)
+
+
+def _start_of_parts(target: str) -> str:
+    """What names beside ``target`` begin with: the end of a very long one makes room, and a digest of it."""
+    folder, name = os.path.split(target)
+    raw = os.fsencode(name)
+    if len(raw) <= LONGEST_NAME - ROOM:
+        return target
+    import zlib
+
+    digest = f"{zlib.crc32(raw):08x}"
+    return os.path.join(folder, os.fsdecode(raw[: LONGEST_NAME - ROOM - len(digest)]) + digest)
 
 
 @lru_cache(maxsize=1)

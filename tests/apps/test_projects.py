@@ -160,7 +160,9 @@ def test_android_files_parse(which: str, tmp_path: pathlib.Path) -> None:
     wanted = [item.get(names) for item in manifest.iter("uses-feature") if item.get(names[:-4] + "required") != "false"]
     assert wanted == []  # or the store hides the app from devices without such a camera
     strings = ElementTree.parse(out / "app/src/main/res/values/strings.xml").getroot()
-    shown = next(item.text or "" for item in strings if item.get("name") == "app_name")
+    name = next(item for item in strings if item.get("name") == "app_name")
+    assert name.get("formatted") == "false"  # else Android's build takes no name with two per cent signs
+    shown = name.text or ""
     assert re.sub(r"\\(.)", r"\1", shown) == TITLE
     ElementTree.parse(out / "app/src/main/res/drawable/icon.xml")
     used = set(re.findall(r"R\.string\.(\w+)", "".join(text_files(out).values())))
@@ -231,7 +233,7 @@ def test_ios_files_parse(which: str, kind: str, engine: str, tmp_path: pathlib.P
     assert parsed_files(out, "swift", ".swift") == (10 if which == "classifier" else 8)
     if which == "classifier":  # as TensorFlow's camera example: averaged over frames, and a button that freezes them
         model, view = ((out / f"App/Camera{part}.swift").read_text() for part in ("Model", "View"))
-        assert "let scores = average.adding(outputs[0])" in model
+        assert "let scores = average.adding(Classifier.ofClasses(outputs[0]))" in model
         assert "Classifier.best(scores, threshold: average.areShares ? 0.05 : -.infinity)" in model
         assert 'camera.areShares\n                            ? String(format: "%.0f%%", 100 * found.score)' in view
         assert "camera.freeze()" in view
@@ -582,6 +584,40 @@ def test_a_page_is_not_fed_samples_in_the_place_of_a_spectrum(tmp_path: pathlib.
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
+@pytest.mark.parametrize("kind", ["pi", "linux"])
+def test_one_share_of_two_labels_is_shown_as_both(kind: str, tmp_path: pathlib.Path) -> None:
+    """As by label_image; such networks were refused with labels, and ran as numbers without."""
+    if kind == "linux" and (shutil.which("cc") is None or shutil.which("make") is None):
+        pytest.skip("there is no C compiler or make")
+    text = GRAY_CLASSIFIER.replace("[[[[0.5, -3.0, 2.0]]]]", "[[[[2.5]]]]").replace("Softmax", "Sigmoid")
+    how = {"input_mean": 127.5, "input_std": 64.0}
+    out, photo = tmp_path / "out", tmp_path / "photo.pgm"
+    made = make_project(kind, parse(text), out, name="Scores", labels=["cat", "dog"], **how)
+    assert made.has_camera
+    assert "the share of the second class" in (out / "README.md").read_text()
+    for grey in (90, 160):
+        Image.new("L", (8, 8), grey).save(photo)
+        Image.new("L", (8, 8), grey).save(tmp_path / "photo.png")
+        share = 1 / (1 + np.exp(-2.5 * (grey - 127.5) / 64))
+        wanted = sorted([("cat", 1 - share), ("dog", share)], key=lambda found: -found[1])
+        if kind == "pi":
+            said = ran([sys.executable, "main.py", f"--picture={tmp_path / 'photo.png'}", "--threshold=0"], out)
+            found = re.findall(r"([a-z]+) (\d\.\d+)", said.partition("photo.png: ")[2])
+        else:
+            ran(["make"], out)
+            lines = ran(["bin/scores", str(photo)], out).splitlines()[1:]
+            found = [(label, score) for score, label in map(str.split, lines)]
+        assert [label for label, _ in found] == [label for label, _ in wanted]
+        assert [float(score) for _, score in found] == pytest.approx([score for _, score in wanted], abs=0.0051)
+
+
+def test_one_number_that_is_no_share_has_no_labels(tmp_path: pathlib.Path) -> None:
+    logit = CLASSIFIER.replace("[[0.5, -1.0, 0.1], [0.25, 2.0, 0.2], [1.0, 0.5, -0.7]]", "[[0.5], [0.25], [1.0]]")
+    logit = logit.replace("Softmax", "Identity")
+    with pytest.raises(UsageError, match="labels are for scores of classes"):
+        make_project("pi", parse(logit), tmp_path / "out", labels=["cat", "dog"])
+
+
 def test_linux_without_labels(tmp_path: pathlib.Path) -> None:
     make_project("linux", graph("classifier"), tmp_path / "out", name="Plain")
     assert "  class " in ran(["make", "check"], tmp_path / "out")

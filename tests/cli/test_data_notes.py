@@ -163,7 +163,15 @@ def test_the_model_itself_is_not_written_over(folder: pathlib.Path, capsys: Any)
     for out in ("a.pb", "link.pb"):
         assert call("quantize", folder / "a.pb", "--calibrate", folder / "cal.npz", "-o", folder / out) == 2
         assert "is the model itself" in capsys.readouterr().err
-    assert (folder / "a.pb").read_bytes() == before
+        assert call("graph_to_dot", folder / "a.pb", "-o", folder / out) == 2
+        assert "is the model itself" in capsys.readouterr().err
+        flags = [f"--image_dir={folder}", f"--output_graph={folder / out}"]
+        assert call("retrain", folder / "a.pb", *flags) == 2
+        assert "is the model itself" in capsys.readouterr().err
+    (folder / "model.json").write_bytes(before)
+    assert call("model_explorer", folder / "model.json", "-o", folder / "model.json") == 2
+    assert "is the model itself" in capsys.readouterr().err
+    assert (folder / "a.pb").read_bytes() == (folder / "model.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("command", ["quantize", "evaluate"])

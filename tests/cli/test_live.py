@@ -55,6 +55,28 @@ def test_json_lines(model: pathlib.Path, capsys: Any) -> None:
     assert "--app=classify" in out.err
 
 
+@pytest.mark.parametrize(("sides", "written"), [((32, 24), (64, 48)), ((24, 24), (48, 48)), ((960, 4), (960, 4))])
+def test_a_picture_of_a_photo_is_as_wide_to_its_height(
+    sides: tuple[int, int], written: tuple[int, int], tmp_path: pathlib.Path
+) -> None:
+    """Models of open sizes are given squares, and what they made of them was written as a square."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,24,24,3])
+        size = Const(int32 [48, 48])
+        y = ResizeBilinear(x, size, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    pixels = np.zeros((sides[1], sides[0], 3), np.uint8)
+    pixels[:, : sides[0] // 2] = 200
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    assert call("live", tmp_path / "net.pb", f"--input={tmp_path / 'photo.png'}", "-o", tmp_path / "out.png") == 0
+    drawn = np.asarray(Image.open(tmp_path / "out.png"))
+    assert drawn.shape == (written[1], written[0], 3)
+    middle, between = written[0] // 2, written[0] // 12
+    assert (drawn[:, : middle - between] == 200).all()
+    assert (drawn[:, middle + between :] == 0).all()
+
+
 def test_annotated_pictures_and_an_animation(model: pathlib.Path, capsys: Any) -> None:
     assert live(model, "photos", "out") == 0
     assert sorted(p.name for p in (model.parent / "out").iterdir()) == ["a.png", "b.png"]

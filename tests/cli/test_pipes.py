@@ -56,6 +56,18 @@ def test_an_empty_pipe_and_two_models_of_one_pipe(model: pathlib.Path) -> None:
     assert b"two are asked of it" in done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
+def test_a_pipe_that_temporary_files_have_no_room_for(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    limited = f"ulimit -f 1; exec {shlex.join([*PROGRAM, 'identify', '-'])}"  # blocks of a file
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    fed = model.read_bytes() + bytes(1 << 16)
+    done = subprocess.run(["sh", "-c", limited], input=fed, capture_output=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert b"standard input cannot be kept: File too large" in done.stderr
+    assert b"set TMPDIR to a folder with room" in done.stderr
+    assert list(tmp_path.iterdir()) == [model]
+
+
 @pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])
 def test_the_file_that_stands_for_a_pipe_is_not_shown(command: str, model: pathlib.Path) -> None:
     done = run(command, "-", fed=model.read_bytes())

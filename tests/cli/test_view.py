@@ -41,7 +41,23 @@ def test_the_ending_says_what_is_written(model: pathlib.Path, name: str, start: 
 def test_the_default_is_a_page_here(model: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(model.parent)
     assert call("view", "model.pb") == 0
-    assert (model.parent / "model.html").exists()
+    page = model.parent / "model.html"
+    drawn = page.read_bytes()
+    page.write_bytes(drawn.replace(b"<header>", b"<header>old"))
+    assert call("view", "model.pb") == 0
+    assert page.read_bytes() == drawn
+
+
+def test_the_default_replaces_no_other_page(model: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """As that of retrain, which has the name of its graph."""
+    monkeypatch.chdir(model.parent)
+    page = model.parent / "model.html"
+    page.write_text('<body class="pocketgraph report">')
+    assert call("view", "model.pb") == 2
+    assert "-o model.html replaces it" in capsys.readouterr().err
+    assert page.read_text() == '<body class="pocketgraph report">'
+    assert call("view", "model.pb", "-o", "model.html") == 0
+    assert call("view", "model.pb") == 0
 
 
 def test_bad_calls(model: pathlib.Path, capsys: Any) -> None:

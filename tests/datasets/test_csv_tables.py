@@ -103,6 +103,9 @@ def test_numbers_that_an_input_cannot_hold_are_said(tmp_path: pathlib.Path) -> N
     path = table(tmp_path, "1,2\n3,3000000000\n")
     with pytest.raises(UsageError, match=r"sample 2 has 3e\+09, and the input 'x:0' takes int32"):
         list(open_dataset(path, (ModelInput("x:0", (1, 2), np.dtype(np.int32)),)).samples())
+    with pytest.raises(UsageError, match=r"sample 2 has 0\.5, and the input 'x:0' takes uint8; scale and round"):
+        inputs = (ModelInput("x:0", (1, 2), np.dtype(np.uint8)),)
+        list(open_dataset(table(tmp_path, "1,2\n3,0.5\n"), inputs).samples())
     data = open_dataset(table(tmp_path, "1,2\n3,1e39\n"), (ModelInput("x:0", (1, 2), np.dtype(np.float32)),))
     assert np.isinf([*data.samples()][1][0]).any()
     assert data.without_gaps()[1].endswith("sample 2 is left out, which holds NaN or infinity")

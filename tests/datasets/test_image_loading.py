@@ -61,6 +61,14 @@ def test_an_animated_gif_gives_its_first_picture(tmp_path: pathlib.Path) -> None
     assert image_loading.read(path)[0, 0].tolist() == [255, 0, 0]
 
 
+def test_what_a_gif_does_not_draw_is_black_as_in_tensorflow(tmp_path: pathlib.Path) -> None:
+    picture = Image.fromarray(np.uint8([[0, 1]]), "P")
+    picture.putpalette([200, 100, 50, 9, 8, 7])
+    picture.save(tmp_path / "half.gif", transparency=1)
+    assert image_loading.read(tmp_path / "half.gif").tolist() == [[[200, 100, 50], [0, 0, 0]]]
+    assert image_loading.read(tmp_path / "half.gif", channels=1).tolist() == [[[124], [0]]]  # BT.601
+
+
 def encoded(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:
     noise = np.random.RandomState(1).randint(0, 256, (size[1], size[0], 3)).astype(np.uint8)
     buffer = io.BytesIO()

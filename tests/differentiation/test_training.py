@@ -317,3 +317,11 @@ def with_lost_variable(graph: Graph) -> Graph:
 def test_bad_calls_say_what_is_wrong(call: object, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         call(frozen())  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("given", [1, np.True_])
+def test_a_flag_may_be_a_number(given: object) -> None:
+    graph = pocketgraph.add_loss(pocketgraph.trainable(frozen()), "logits")
+    training = pocketgraph.minimize(graph, graph.outputs[0], "momentum", use_nesterov=given)  # type: ignore[arg-type]
+    flags = {node.attrs["use_nesterov"] for node in training if node.op == "ApplyMomentum"}
+    assert flags == {True}

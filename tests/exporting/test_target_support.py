@@ -281,7 +281,7 @@ def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
         # as weights enter a decoder where training's was made first
         + counted_loop("most", body).replace("loop/rounds", "training/rounds")
     )
-    with pytest.raises(LackingError, match=r"an \.onnx file can hold it") as error:
+    with pytest.raises(LackingError, match=r"check with target=onnx tells whether an \.onnx file can hold it") as error:
         export(graph, tmp_path / "net.tflite")
     said = str(error.value)
     assert "a loop that goes on for as long as its condition says ('loop')" in said
@@ -370,7 +370,7 @@ def test_five_rounds_with_a_branch_are_no_loop_of_unknown_length(target: str, tm
         loop/above = Neg(loop/parted:1, T=float)
         next = Merge(loop/below, loop/above, T=float, N=2)
     """))  # fmt: skip
-    with pytest.raises(LackingError, match=r"an \.onnx file can hold it") as error:
+    with pytest.raises(LackingError, match=r"check with target=onnx tells whether an \.onnx file can hold it") as error:
         export(graph, tmp_path / "net.tflite" if target == "tflite" else tmp_path / "net", target=target)
     assert "a loop with a branch inside that the input decides ('loop')" in str(error.value)
     assert "as long as its condition says" not in str(error.value)

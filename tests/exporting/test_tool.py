@@ -226,6 +226,35 @@ def test_what_magnifies_the_rounding_of_long_sums_is_told(
     assert "magnifies" not in str(caught.value)
 
 
+@pytest.mark.parametrize("op", ["Sin", "Cos"])
+def test_waves_of_large_numbers_are_told_to_magnify_rounding(op: str, tmp_path: pathlib.Path) -> None:
+    """Near 3e6 neighbouring floats lie 0.25 apart, and sums in another order more than one."""
+    weights = np.random.default_rng(0).random((64, 8), np.float32) * 1e5
+    x = "x = Placeholder(dtype=float, shape=[1, 64])"
+    graph = parse(f"{x}\nw = Const(float 0.0)\nm = MatMul(x, w, T=float)\ny = {op}(m, T=float)")
+    graph = graph.map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
+    with pytest.raises(DifferenceError, match=r"magnifies rounding, .* by some 0\.\d+ of the largest value"):
+        pocketgraph.export(graph, tmp_path / "net.tflite")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["tflite", "c"])
+@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
+def test_floats_of_16_bits_that_become_float32_are_told(target: str, dtype: str, tmp_path: pathlib.Path) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype={dtype}, shape=[1, 4])
+        n = Placeholder(dtype=float, shape=[1, 4])
+        y = Relu(x, T={dtype})
+        z = Relu(n, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite" if target == "tflite" else tmp_path / "net", target=target)
+    told = [note for note in made.notes if "float32" in note]
+    assert told == [
+        f"the input 'x' is float32, the graph's is {dtype}",
+        f"the output 'y' is float32, the graph's is {dtype}",
+    ]
+
+
 @pytest.mark.parametrize(("off", "passes"), [(0.05, True), (0.5, False)])
 def test_a_graph_that_computes_with_codes_is_judged_by_the_mean(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, off: float, passes: bool

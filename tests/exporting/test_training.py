@@ -224,3 +224,23 @@ def test_a_loop_that_reads_variables_is_named(tmp_path: pathlib.Path) -> None:
 def test_signatures_of_one_name_are_refused() -> None:
     with pytest.raises(GraphError, match="a signature 'train' already"):
         pocketgraph.add_signatures(training(), "logits")
+
+
+def test_a_table_smaller_than_made_up_places_is_trained(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        i = Placeholder(dtype=int32, shape=[?,2])
+        e = Const(float [[0.5, -1.0], [1.5, 0.25], [-0.75, 2.0]])
+        w = Const(float [[1.0, -0.5], [0.25, 0.75]])
+        zero = Const(int32 0)
+        one = Const(int32 1)
+        rows = GatherV2(e, i, zero, Tparams=float, Tindices=int32, Taxis=int32)
+        mean = Mean(rows, one, T=float, Tidx=int32, keep_dims=false)
+        z = MatMul(mean, w, T=float)
+    """)
+    graph = pocketgraph.add_loss(pocketgraph.trainable(graph, ["e", "w"]), "z")
+    graph = pocketgraph.minimize(graph, graph.outputs[0], "sgd", learning_rate=0.5)
+    graph = pocketgraph.add_signatures(graph, {"scores": "z"})
+    pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"train/i": (2, 2), "train/labels": (2,)})
+    file, batch = ModelFile(tmp_path / "net.tflite"), {"i": np.int32([[0, 2], [1, 1]]), "labels": np.int64([1, 0])}
+    losses = [file.run("train", batch)["loss"] for _ in range(3)]
+    np.testing.assert_allclose(losses, [0.3054784, 0.260604, 0.21971084], rtol=1e-6)  # TensorFlow 2.21's

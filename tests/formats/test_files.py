@@ -9,7 +9,9 @@ from typing import BinaryIO
 
 import pytest
 
+from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import FormatError, PocketgraphError
+from pocketgraph.formats.detect import identify
 from pocketgraph.formats.files import check_place, mapped, write_atomically
 
 
@@ -42,6 +44,12 @@ def test_a_failure_half_way_leaves_the_old_file(tmp_path: pathlib.Path) -> None:
         write_atomically(tmp_path / "out", pieces())
     assert (tmp_path / "out").read_bytes() == b"old"
     assert names(tmp_path) == ["out"]
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "link.pb").symlink_to("gone.pb")
+    with pytest.raises(FormatError, match=r"it is a link to 'gone\.pb', which leads nowhere"):
+        mapped(tmp_path / "link.pb")
 
 
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: pathlib.Path) -> None:
@@ -97,6 +105,35 @@ def test_a_directory_without_permission(tmp_path: pathlib.Path) -> None:
         write_atomically(folder / "out", b"x")
     with pytest.raises(PocketgraphError, match="nothing can be written to"):  # before any work
         check_place(folder / "out")
+
+
+def test_what_permissions_protect_is_refused_before_the_work(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system is asked, and answers as it does to users who are not root."""
+    kept, closed = tmp_path / "kept.tflite", tmp_path / "closed"
+    kept.write_bytes(b"old")
+    closed.mkdir()
+    may, listed = os.access, os.listdir
+
+    def denied(path: str) -> list[str]:
+        if path == str(closed):
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(kept) and may(path, mode))
+    monkeypatch.setattr(os, "listdir", denied)
+    monkeypatch.setattr(os, "scandir", denied)
+    for write in (lambda: check_place(kept), lambda: write_atomically(kept, b"new")):
+        with pytest.raises(PocketgraphError, match="permission denied; it is read-only, or another user's"):
+            write()
+    assert kept.read_bytes() == b"old"
+    with pytest.raises(FormatError, match=r"what is in the directory '.*closed' cannot be seen: permission denied"):
+        mapped(closed / "model.pb")
+    with pytest.raises(FormatError, match="this directory cannot be read: permission denied"):
+        identify(closed)
+    with pytest.raises(FormatError, match=r"closed: the folder cannot be read: permission denied"):
+        files_in(str(tmp_path / "closed"))
 
 
 def test_a_full_disk_is_one_clear_error() -> None:

@@ -21,13 +21,20 @@ from pocketgraph.runtime import Session
 from support import ROOT
 
 h5py = pytest.importorskip("h5py", reason="the package h5py, which reads HDF5, is not installed")
-ARCHIVE = ROOT / "tests" / "fixtures" / "keras_files.zip"
-with zipfile.ZipFile(ARCHIVE) as _archive:
-    NAMES = sorted(name for name in _archive.namelist() if not name.endswith(".npz"))
+ARCHIVES = [ROOT / "tests" / "fixtures" / name for name in ("keras_files.zip", "keras_1_files.zip")]
+
+
+def names_in(archive: pathlib.Path) -> list[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.namelist()
+
+
+HELD = {name: archive for archive in ARCHIVES for name in names_in(archive)}
+NAMES = sorted(name for name in HELD if not name.endswith(".npz"))
 
 
 def content(name: str) -> bytes:
-    with zipfile.ZipFile(ARCHIVE) as archive:
+    with zipfile.ZipFile(HELD[name]) as archive:
         return archive.read(name)
 
 
@@ -37,22 +44,28 @@ def written(folder: pathlib.Path, name: str, changed: bytes | None = None) -> pa
     return path
 
 
-@pytest.mark.parametrize("engine", ["reference", None])
-@pytest.mark.parametrize("name", NAMES)
-def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
-    graph = pocketgraph.load(written(tmp_path, name))
+def check(path: pathlib.Path, name: str, engine: str | None = "reference") -> None:
+    """Makes sure that a file's answers are those that a fixture holds."""
+    graph = pocketgraph.load(path)
     with np.load(io.BytesIO(content(name.partition(".")[0] + ".npz"))) as golden:
         values = dict(golden)
     given = [values[f"in{at}"] for at in range(len(graph.inputs))]
+    given = [value.astype(object) if value.dtype.kind == "S" else value for value in given]
     with Session(graph, engine=engine) as session:
         found = session.run(list(graph.outputs), dict(zip(graph.inputs, given, strict=True)))
     for at, value in enumerate(found):
         np.testing.assert_allclose(value, values[f"out{at}"], rtol=2e-5, atol=4e-6)
 
 
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pathlib.Path) -> None:
+    check(written(tmp_path, name), name, engine)
+
+
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 20
-    assert {name.partition("_")[2] for name in NAMES} == {
+    assert len(NAMES) == 61
+    assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
 
@@ -91,6 +104,50 @@ def enormous(file: Any) -> None:
     group = file["model_weights/dense/dense"]
     del group["kernel"]
     group.create_dataset("kernel", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
+
+
+@pytest.mark.parametrize("name", ["words_keras2.h5", "loops_keras3.h5", "lines_keras1.h5", "calls_keras3.keras"])
+@pytest.mark.parametrize("is_text", [False, True])
+def test_the_layers_in_json_find_the_weights_beside_them(name: str, is_text: bool, tmp_path: pathlib.Path) -> None:
+    if name.endswith(".keras"):
+        with zipfile.ZipFile(io.BytesIO(content(name))) as archive:
+            described, weights = archive.read("config.json").decode(), archive.read("model.weights.h5")
+        (tmp_path / "model.weights.h5").write_bytes(weights)
+    else:
+        with h5py.File(io.BytesIO(content(name))) as whole, h5py.File(tmp_path / "trained.h5", "w") as file:
+            described = whole.attrs["model_config"]
+            described = described.decode() if isinstance(described, bytes) else described
+            version = np.bytes_(whole.attrs["keras_version"]).decode()
+            described = json.dumps({**json.loads(described), "keras_version": version})
+            for key, group in whole["model_weights"].items():
+                whole["model_weights"].copy(group, file, key)
+            file.attrs.update(whole["model_weights"].attrs)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(described) if is_text else described)
+    assert identify(path).kind is Kind.KERAS_JSON
+    check(path, name)
+    (tmp_path / "another.hdf5").write_bytes(b"")
+    if not name.endswith(".keras"):
+        with pytest.raises(
+            FormatError, match=r"2 files beside it may hold these; call the file of the weights model\.h5"
+        ):
+            pocketgraph.load(path)
+
+
+def test_kernels_of_theano_are_turned(tmp_path: pathlib.Path) -> None:
+    def turn(file: Any) -> None:
+        file.attrs["backend"] = "theano"
+        turned: list[str] = []
+
+        def visit(name: str, item: Any) -> None:
+            if name.endswith("kernel:0") and item.ndim == 4 and "depthwise" not in name and "separable" not in name:
+                item[...] = item[()][::-1, ::-1]
+                turned.append(name)
+
+        file.visititems(visit)
+        assert len(turned) == 2
+
+    check(written(tmp_path, "channels_keras2.h5", changed("channels_keras2.h5", turn)), "channels_keras2.h5")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,11 @@ def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     ("kind", "config", "told"),
     [
         ("Lambda", {}, r"the layer 'rows' \(Lambda\) is of a kind that is not read; give the SavedModel"),
-        ("Conv2D", {"data_format": "channels_first"}, "has data_format=channels_first, which is not read"),
+        (
+            "Conv2D",
+            {"dilation_rate": 2, "data_format": "channels_middle"},
+            "has data_format=channels_middle, which is not",
+        ),
         ("Conv2D", {"activation": "golden"}, "has the activation 'golden', which is not read"),
         ("Conv2D", {"name": "lost"}, "has no weight 'kernel' in the file"),
         ("Conv2D", {"strides": "x"}, "the description of its layers is damaged: ValueError"),

@@ -11,10 +11,11 @@ import textwrap
 import numpy as np
 import pytest
 
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.atomic_output import workshop
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.files import check_place, write_atomically
 from pocketgraph.graph import Tensor
 from pocketgraph.part_files import is_abandoned, part_name
 
@@ -103,6 +104,24 @@ def test_leftovers_go_with_the_next_writing(tmp_path: pathlib.Path) -> None:
     assert not is_abandoned(other.name)
     write_atomically(path, b"new")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model.pb", other.name]
+
+
+def test_names_may_be_as_long_as_file_systems_take(tmp_path: pathlib.Path) -> None:
+    long, longer = (tmp_path / ("ü" * 125 + rest) for rest in ("a.tfl", "ab.tfl"))
+    other = tmp_path / ("ü" * 125 + "b.tfl")
+    write_atomically(long, b"old")
+    assert killed(long, 1, 0, 0)
+    (left,) = tmp_path.glob("*.part")
+    write_atomically(other, b"other")
+    assert left.exists()  # names that differ late have parts of their own
+    write_atomically(long, b"new")
+    assert sorted(tmp_path.iterdir()) == [long, other]
+    assert long.read_bytes() == b"new"
+    with workshop(str(long)) as made:
+        pathlib.Path(made).write_bytes(b"made")
+    for write in (lambda: write_atomically(longer, b"new"), lambda: check_place(longer)):
+        with pytest.raises(PocketgraphError, match="its name has more than 255 bytes; give a shorter one"):
+            write()
 
 
 def test_the_folder_of_a_killed_exporter_goes_with_the_next_export(tmp_path: pathlib.Path) -> None:

@@ -51,6 +51,27 @@ def test_what_a_file_calls_otherwise_is_said_by_its_name_here(tmp_path: pathlib.
         session.run("Call:2", {"x": np.ones(2, np.float32)})
 
 
+def test_operators_that_only_another_program_registers_are_told(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of ONNX Runtime's own domains, and functions that the file defines, run; no run of others is proposed."""
+    make = onnx.helper
+    ends = [make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in ("x", "z")]
+    opsets = [make.make_opsetid(domain, 1) for domain in ("com.microsoft", "com.acme", "own")] + [
+        make.make_opsetid("", 17)
+    ]
+    twice = make.make_function("own", "Twice", ["a"], ["b"], [make.make_node("Add", ["a", "a"], ["b"])], opsets[-1:])
+    for domain, op, runs in (("com.microsoft", "Gelu", True), ("own", "Twice", True), ("com.acme", "Warp", False)):
+        nodes = [make.make_node(op, ["x"], ["y"], domain=domain), make.make_node("Neg", ["y"], ["z"])]
+        graph = make.make_graph(nodes, "g", ends[:1], ends[1:])
+        onnx.save(make.make_model(graph, opset_imports=opsets, functions=[twice]), tmp_path / "net.onnx")
+        assert call("summarize", tmp_path / "net.onnx") == 0
+        said = capsys.readouterr().out
+        assert ("benchmark_model" in said) == runs
+        assert ("it runs only where a program registers its custom operators: com.acme.Warp" in said) == (not runs)
+        assert (f"onnx.{op}" in said) == runs
+
+
 def test_a_session_and_verify_run_it(model: pathlib.Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
     with np.load(FIXTURES / "numbers.npz") as data:

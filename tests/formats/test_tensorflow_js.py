@@ -91,6 +91,31 @@ def test_a_model_is_as_large_as_its_shards_make_it(copied: pathlib.Path, capsys:
     assert "which is not there" in capsys.readouterr().out
 
 
+def test_other_weights_beside_the_same_description_are_another_model(tmp_path: pathlib.Path) -> None:
+    """As a network has that was trained on: its model.json stays the same to the last byte."""
+    kind = {"type": "DT_FLOAT"}
+    nodes = [
+        {"name": "x", "op": "Placeholder", "attr": {"dtype": kind}},
+        {"name": "w", "op": "Const", "attr": {"dtype": kind}},
+        {"name": "y", "op": "MatMul", "input": ["x", "w"], "attr": {"T": kind}},
+    ]
+    weights = [{"name": "w", "shape": [4, 4], "dtype": "float32"}]
+    described = {
+        "format": "graph-model",
+        "modelTopology": {"node": nodes},
+        "weightsManifest": [{"paths": ["shard.bin"], "weights": weights}],
+    }
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(described))
+    for value in (1.0, 2.0):
+        (tmp_path / "shard.bin").write_bytes(np.full((4, 4), value, np.float32).tobytes())
+        for _ in range(2):
+            with Session(model, cache_dir=tmp_path / "cache") as session:
+                np.testing.assert_array_equal(
+                    session.run("y", {"x": np.ones((1, 4), np.float32)})[0], [[4 * value] * 4]
+                )
+
+
 def test_a_signature_without_inputs_means_all_placeholders(copied: pathlib.Path) -> None:
     change(copied, "signature", to={"outputs": {"scores": {"name": "y:0"}}})
     graph = pocketgraph.load(copied)

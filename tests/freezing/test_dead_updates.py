@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.freezing import freeze
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.dead_updates import with_assigned_values, without_dead_updates
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
@@ -147,11 +147,71 @@ def test_what_is_read_after_an_assignment_of_the_run_is_what_was_assigned() -> N
         assert session.run(["y"], {"x": np.float32([3])})[0].tolist() == [4, 9]  # TensorFlow's first answer
 
 
+COUNTS = """
+    x = Placeholder(dtype=float, shape=[2])
+    c = VarHandleOp(dtype=float, shape=[2])
+    early = ReadVariableOp(c, dtype=float)
+    add = AssignAddVariableOp(c, x, ^early, dtype=float)
+    added = ReadVariableOp(c, ^add, dtype=float)
+    square = Mul(added, added, T=float)
+    write = AssignVariableOp(c, square, ^add, dtype=float)
+    sub = AssignSubVariableOp(c, x, ^write, dtype=float)
+    first = Const(int32 [[0]])
+    second = Const(int32 [[1]])
+    seven = Const(float [7])
+    zero = Const(int32 [0])
+    one = Const(int32 [1])
+    head = Slice(x, zero, one, T=float, Index=int32)
+    tail = Slice(x, one, one, T=float, Index=int32)
+    put = ResourceScatterNdUpdate(c, second, seven, ^sub, T=float, Tindices=int32)
+    more = ResourceScatterNdAdd(c, first, tail, ^put, T=float, Tindices=int32)
+    less = ResourceScatterNdSub(c, second, head, ^more, T=float, Tindices=int32)
+    last = ReadVariableOp(c, ^less, dtype=float)
+    given = Identity(c, ^last, T=resource)
+    two = Const(int32 [2])
+    slice = ResourceStridedSliceAssign(given, one, two, one, head, T=float, Index=int32)
+    again = Identity(c, ^slice, T=resource)
+    end = ReadVariableOp(again, dtype=float)
+    y = Pack(early, added, last, end, N=4, T=float, axis=0)
+"""
+
+
+def test_what_is_read_after_a_sum_or_a_scatter_of_the_run_is_what_they_leave() -> None:
+    stored = {"c": Tensor.from_numpy(np.float32([3, 4]))}
+    report = freeze_with_report(parse(COUNTS), "y", stored, control_flow="lower")
+    assert report.forgets == ("c",)
+    graph = without_dead_updates(report.graph, ["y"])[0]
+    with Session(graph) as session:
+        (y,) = session.run(["y"], {"x": np.float32([1, 0.5])})
+    assert y.tolist() == [[3, 4], [4, 4.5], [15.5, 6], [15.5, 1]]  # TensorFlow 2.21's
+
+
+@pytest.mark.parametrize("op", ["FakeQuantWithMinMaxVars(x, low, now)", "FusedBatchNorm(x, one, one, now, one)"])
+def test_statistics_that_training_averages_stay_the_stored_ones(op: str) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float)
+        average = VarHandleOp(dtype=float, shape=[])
+        step = Const(float 0.5)
+        one = Const(float [1])
+        low = Const(float 0)
+        update = AssignSubVariableOp(average, step, dtype=float)
+        now = ReadVariableOp(average, ^update, dtype=float)
+        y = {op}
+    """)
+    assert with_assigned_values(graph, ["y"]) is graph
+
+
+def test_the_stored_value_is_read_before_a_sum_where_a_variable_stays_one() -> None:
+    graph = with_assigned_values(parse(COUNTS), ["y"])
+    assert graph["added"].inputs == ("add/value", "^add")
+    assert "^add/before" in graph["add"].inputs
+
+
 @pytest.mark.parametrize(
     "other",
     [
         "other = AssignVariableOp(window, x, dtype=float)",  # in no order with the read
-        "other = AssignAddVariableOp(window, frames, ^write, dtype=float)",  # before the read, and no assignment
+        "other = ResourceScatterMul(window, first, x, ^write, dtype=float, Tindices=int32)",  # what no op computes
         "other = StatefulPartitionedCall(window, ^write, Tin=[resource], Tout=[], f=func(change))",
     ],
 )
@@ -162,3 +222,18 @@ def test_what_is_read_after_other_changes_stays(other: str) -> None:
     )
     graph = parse(text)
     assert with_assigned_values(graph, ["y"]) is graph
+
+
+def test_whether_a_frozen_variable_has_a_value_is_known() -> None:
+    graph = parse("""
+        v = VarHandleOp(dtype=float, shape=[])
+        w = VariableV2(dtype=float, shape=[])
+        has = VarIsInitializedOp(v)
+        holds = IsVariableInitialized(w, dtype=float)
+        y = LogicalAnd(has, holds)
+    """)
+    one = Tensor.from_numpy(np.float32(1))
+    frozen = freeze(graph, "y", {"v": one, "w": one})
+    assert (frozen["has"].op, frozen["holds"].op) == ("Const", "IsVariableInitialized")  # as TensorFlow 1.15 leaves it
+    with Session(frozen) as session:
+        assert session.run(["y"], {})[0]

@@ -213,7 +213,7 @@ def test_variables_that_no_saver_saves_are_told_as_what_a_program_fills() -> Non
     seen/read = Identity(seen, T=float)
     y = MatMul(seen/read, w, T=float)
     """)  # fmt: skip
-    said = r"1 variable is not in the checkpoint: 'seen'.*saver does not save.*--variable_names_denylist=seen "
+    said = r"1 variable is not in the checkpoint: 'seen'.*saver does not save.*variable_names_blacklist=seen "
     with pytest.raises(FreezeError, match=said):
         freeze(parse(text), "y", VALUES)
     kept = freeze(parse(text), "y", VALUES, variable_names_blacklist="seen")

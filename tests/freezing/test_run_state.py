@@ -31,6 +31,17 @@ def test_what_a_run_sets_and_the_outputs_are_made_of_is_state(result: str, found
     assert run_state(parse(WINDOW.format(result=result)), ["y"]) == found
 
 
+def test_rows_that_a_run_puts_into_a_variable_are_state() -> None:
+    graph = parse("""
+        frame = Placeholder(dtype=float, shape=[1, 2])
+        window = VarHandleOp(dtype=float, shape=[3, 2])
+        place = Const(int32 [[0]])
+        put = ResourceScatterNdUpdate(window, place, frame, T=float, Tindices=int32)
+        y = ReadVariableOp(window, ^put, dtype=float)
+    """)
+    assert run_state(graph, ["y"]) == ["window"]
+
+
 def test_averages_that_a_repaired_batch_norm_takes_are_no_state() -> None:
     """As tf.contrib.layers.batch_norm(updates_collections=None) keeps them, without a branch."""
     graph = parse("""

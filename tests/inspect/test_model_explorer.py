@@ -130,3 +130,15 @@ def test_convert_writes_shapes(tmp_path: pathlib.Path) -> None:
     assert [tuple(shape.known) for shape in shapes] == [(1, 1), (1, 1)]  # type: ignore[union-attr]
     assert call("convert", tmp_path / "model.pb", tmp_path / "plain.pb") == 0
     assert SHAPES not in load(tmp_path / "plain.pb")["first"].attrs
+
+
+def test_the_default_replaces_no_other_file(tmp_path: pathlib.Path, monkeypatch: Any, capsys: Any) -> None:
+    """As the model itself, which TensorFlow.js calls model.json."""
+    monkeypatch.chdir(tmp_path)
+    save(parse(NETWORK), "model.pb")
+    (tmp_path / "model.json").write_text('{"format": "graph-model"}')
+    assert call("model_explorer", "model.pb") == 2
+    assert "-o model.json replaces it" in capsys.readouterr().err
+    assert (tmp_path / "model.json").read_text() == '{"format": "graph-model"}'
+    for flags in (["-o", "model.json"], []):
+        assert call("model_explorer", "model.pb", *flags) == 0

@@ -248,6 +248,16 @@ def test_a_loaded_graph_is_known_by_its_file(tmp_path: pathlib.Path) -> None:
     assert graph_content.graph_digest(formats.load(path), "") != first
 
 
+def test_a_graph_as_it_was_loaded_has_the_name_of_its_file_and_others_have_not(tmp_path: pathlib.Path) -> None:
+    path, notes = tmp_path / "model.pb", tmp_path / "notes"
+    formats.save(product(), path)
+    loaded, name = formats.load(path), digest.content_name(path, notes)
+    assert graph_content.graph_digest(loaded, notes) == name
+    assert graph_content.graph_digest(loaded.replace(outputs=["p"]), notes) != name
+    formats.save(product(), path, form="text")
+    assert graph_content.graph_digest(formats.load(path), notes) == graph_content.graph_digest(product(), notes)
+
+
 def test_a_loaded_graph_is_not_named_as_a_file_that_differs_from_its_own_in_one_number(tmp_path: pathlib.Path) -> None:
     path, notes, weights = tmp_path / "model.pb", tmp_path / "notes", np.zeros(1 << 16, np.float32)
     formats.save(Graph([const("w", weights)]), path)

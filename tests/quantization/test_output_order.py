@@ -86,3 +86,22 @@ def test_samples_of_other_sizes_than_a_files_are_refused_by_name(tmp_path: pathl
         file.run([long["series"][:1], long["length"][:1]])
     with pytest.raises(UsageError, match=r"the model takes \[1, 5, 4\]; cut or fill .* shapes=series:1,7,4"):
         pocketgraph.evaluate(tmp_path / "m.tflite", long)
+
+
+def test_arrays_with_their_axes_in_another_order_are_refused() -> None:
+    """TensorFlow refuses them too: numbers that are only as many would be others' pixels."""
+    rng = np.random.default_rng(0)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,6,5,3])
+        shape = Const(int32 [-1, 90])
+        flat = Reshape(x, shape, T=float, Tshape=int32)
+        y = MatMul(flat, weights, T=float)
+    """)
+    graph = Graph([*nodes, const("weights", rng.normal(size=(90, 2)).astype(np.float32))])
+    pictures = rng.normal(size=(12, 6, 5, 3)).astype(np.float32)
+    for fits in (pictures, pictures.reshape(12, 90), pictures.reshape(12, 1, 6, 15)):
+        pocketgraph.quantize(graph, {"x": fits}, outputs=["y"])
+    for turned in (pictures.transpose(0, 3, 1, 2), pictures.transpose(0, 2, 1, 3)):
+        for call in (pocketgraph.quantize, pocketgraph.evaluate):
+            with pytest.raises(UsageError, match=r"'x' is \[12, .*takes \[1, 6, 5, 3\]: axes are in another order"):
+                call(graph, {"x": turned}, outputs=["y"])

@@ -7,8 +7,9 @@ import logging
 import numpy as np
 import pytest
 
-from pocketgraph.errors import PocketgraphError, TransformError, UsageError
-from pocketgraph.graph import Graph, const
+from pocketgraph.errors import PocketgraphError, RunError, TransformError, UsageError
+from pocketgraph.graph import Function, Graph, Node, const
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
 from pocketgraph.runtime import Session
@@ -175,3 +176,88 @@ def test_fake_quantization_with_ends_in_the_wrong_order() -> None:
     values = np.array([1.764, -0.5, 0.0], np.float32)
     (found,) = evaluate(node, (values, *map(np.asarray, ends)))
     np.testing.assert_allclose(found, 0.08858461, rtol=1e-6)  # TensorFlow 1.15.5's, for every value
+
+
+@pytest.mark.parametrize("name", ["scope>y", "_y", "q\\y", "y y"])
+def test_fold_constants_refuses_names_that_1_15_does_not_import(name: str) -> None:
+    graph = parse(SHAPES.format(node="Relu(x, T=float)"))
+    nodes = [node.replace(name=name) if node.name == "y" else node for node in graph if node.name != "z"]
+    graph = graph.replace(nodes)
+    with pytest.raises(TransformError, match="Node name contains invalid characters"):
+        transform(graph, "fold_constants", "x", "four", compat="original")
+    passed_over = transform(graph, "fold_constants(ignore_errors=true)", "x", "four", compat="original")
+    assert name in passed_over
+    assert len(transform(graph, "fold_constants", "x", "four")) == 3
+
+
+def test_fold_constants_imports_a_transposed_convolution_of_another_batch() -> None:
+    """TensorFlow compares the batches when it computes; a graph of another batch size is transformed before that."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,6,6,1])
+        sizes = Const(int32 [2, 12, 12, 1])
+        w = Const(float [[[[1.0]], [[1.0]]], [[[1.0]], [[1.0]]]])
+        y = Conv2DBackpropInput(sizes, w, x, T=float, strides=[1,2,2,1], padding="SAME")
+    """)
+    after = transform(graph, "fold_constants", "x", "y", compat="original")
+    assert [node.name for node in after] == ["sizes", "w", "y", "x"]
+
+
+@pytest.mark.parametrize("pair", ["fallback", "input"])
+def test_ends_of_a_range_in_the_wrong_order_go_into_the_graph_in_the_original(pair: str) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2,2])
+        y = Mul(x, one, T=float)
+        one = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        z = Relu(y, T=float)
+    """)
+    call = f"quantize_nodes({pair}_min=2, {pair}_max=1)"
+    after = transform(graph, call, "x", "z", compat="original")
+    scope = {"fallback": "y/eightbit/fallback_", "input": "x_eightbit/"}[pair]
+    assert [float(after[f"{scope}{end}"].tensor.numpy()) for end in ("min", "max")] == [2.0, 1.0]
+    with pytest.raises(TransformError, match=f"{pair}_min must be less than {pair}_max"):
+        transform(graph, call, "x", "z")
+
+
+LOOP = """
+    zero = Const(int32 0)
+    x = Placeholder(dtype=float, shape=[2])
+    i = Enter(zero, T=int32, frame_name="loop")
+    enter = Enter(x, T=float, frame_name="loop")
+    at = Merge(i, next_i, T=int32, N=2)
+    v = Merge(enter, next_v, T=float, N=2)
+    three = Const(int32 3, ^at)
+    less = Less(at, three, T=int32)
+    go = LoopCond(less)
+    s_i = Switch(at, go, T=int32)
+    s_v = Switch(v, go, T=float)
+    one = Const(int32 1, ^at)
+    up = Add(s_i:1, one, T=int32)
+    double = Add(s_v:1, s_v:1, T=float)
+    next_i = NextIteration(up, T=int32)
+    next_v = NextIteration(double, T=float)
+    left = Exit(s_v, T=float)
+    y = Neg(left, T=float)
+"""
+
+
+def test_the_values_of_a_loop_are_printed_where_it_stays_a_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    """A Print between a NextIteration and its Merge makes a cycle that TensorFlow does not load."""
+    graph = parse(LOOP)
+    after = transform(graph, "insert_logging(op=NextIteration, op=LoopCond, op=Add, message=sum)", "x", "y")
+    assert {node.name for node in after if node.op == "Print"} == {"up__print__", "double__print__"}
+    everything = transform(graph, "insert_logging fold_constants", "x", "y")
+    for printing in (after, everything):
+        np.testing.assert_array_equal(Session(printing).run("y", {"x": [1.0, -2.0]})[0], [-8.0, 16.0])
+    assert capfd.readouterr().err.count("sum") == 6
+    original = transform(graph, "insert_logging(op=Enter)", "x", "y", compat="original")
+    with pytest.raises(RunError, match="__print__' stands between"):
+        Session(original).run("y", {"x": [1.0, -2.0]})
+
+
+def test_calls_of_the_librarys_functions_are_not_printed() -> None:
+    body = (Node("twice", "Add", ["a", "a"], {"T": FLOAT}),)
+    graph = parse(CHAIN.replace("Relu(x, T=float)", "Twice(x)"))
+    graph = graph.replace(functions={"Twice": Function("Twice", body)})
+    assert [node.name for node in transform(graph, "insert_logging", "x", "z") if node.op == "Print"] == ["x__print__"]
+    with pytest.raises(TransformError):
+        transform(graph, "insert_logging", "x", "z", compat="original")

@@ -71,7 +71,6 @@ def clipped(entry: Detection) -> Detection:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), float64, without overflow."""
-    x = np.asarray(x, np.float64)
-    small = np.exp(-np.abs(x))
-    found: Array = np.where(x >= 0, 1 / (1 + small), small / (1 + small))
-    return found
+    from pocketgraph.kernels.math import elementwise
+
+    return elementwise.sigmoid(np.asarray(x, np.float64))

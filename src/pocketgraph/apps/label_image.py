@@ -273,9 +273,9 @@ def without_names() -> str:
 
 
 def mismatch(labels: Iterable[str], scores: int) -> str:
-    """A warning when a labels file has not one line for each score; else empty."""
+    """A warning when a labels file has not one line for each score, or two for a score of two classes; else empty."""
     lines = len(list(labels))
-    if lines in (0, scores):
+    if lines in (0, scores) or (lines, scores) == (2, 1):
         return ""
     has = f"the labels file has {counted(lines, 'line')} and the output {counted(scores, 'score')}"
     return f"{has}: they may not belong together"

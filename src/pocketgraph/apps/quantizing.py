@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.file_lists import check_is_there
@@ -14,7 +14,19 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.accuracy_budget import AccuracyBudget
-from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, check_together, silent
+from pocketgraph.quantization.core.quantization_options import (
+    Activations,
+    Form,
+    InOut,
+    Mode,
+    Progress,
+    QuantizationOptions,
+    Ranges,
+    Rounding,
+    WeightType,
+    check_together,
+    silent,
+)
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.quantizer import Quantizer
@@ -25,8 +37,8 @@ def quantize(
     model: Graph | str | os.PathLike[str],
     samples: SampleSource | None = None,
     *,
-    mode: Literal["static", "dynamic", "weights"] = "static",
-    form: Literal["tflite", "pb"] = "tflite",
+    mode: Mode = "static",
+    form: Form = "tflite",
     outputs: Sequence[str] | None = None,
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
@@ -37,14 +49,14 @@ def quantize(
     labels: str | os.PathLike[str] | Sequence[str] | None = None,
     max_kl: float | None = None,
     max_accuracy_drop: float | None = None,
-    activations: Literal["int8", "int16"] = "int8",
-    weights: Literal["int8", "int4"] = "int8",
-    io: Literal["float", "int8", "int16", "uint8"] = "float",
-    ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
-    rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
+    activations: Activations = "int8",
+    weights: WeightType = "int8",
+    io: InOut = "float",
+    ranges: Ranges = "auto",
+    rounding: Rounding = "fitted",
     equalize: bool = False,
-    float_share: float = 0.12,
-    widen: float = 0.1,
+    float_share: float = QuantizationOptions.float_share,
+    widen: float = QuantizationOptions.widen,
     keep: Sequence[str] = (),
     without: Sequence[str] = (),
     preset: str | None = None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -18,9 +19,16 @@ from pocketgraph.cli.shared.data_options import (
 from pocketgraph.cli.shared.options import flag_bool, labels_option, names, seed_option, signature_option
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import UsageError
+from pocketgraph.quantization.core import quantization_options as options
 
 if TYPE_CHECKING:
     from pocketgraph.quantization import QuantizedModel
+
+
+def _one_of(name: str, kind: Any, help: str) -> Callable[[Any], Any]:
+    """An option that is one of the members of a Literal, by default the first."""
+    members = get_args(kind)
+    return click.option(name, type=click.Choice(members), default=members[0], show_default=True, help=help)
 
 
 @click.command("quantize")
@@ -29,22 +37,13 @@ if TYPE_CHECKING:
     "--calibrate", "--data", "calibrate", metavar="DIR|NPZ|LIST", help="Realistic inputs, without labels; about 100 do."
 )
 @click.option("-o", "--output", "out", required=True, help="The .tflite or .pb file to write.")
-@click.option(
-    "--mode", type=click.Choice(["static", "dynamic", "weights"]), default="static", show_default=True,
-    help="static: eight-bit weights and tensors. dynamic: LiteRT quantizes tensors as they come. weights: only those.",
+@_one_of(
+    "--mode", options.Mode,
+    "static: eight-bit weights and tensors. dynamic: LiteRT quantizes tensors as they come. weights: only those.",
 )  # fmt: skip
-@click.option(
-    "--activations", type=click.Choice(["int8", "int16"]), default="int8", show_default=True,
-    help="Codes of tensors; int16 loses next to nothing and is slow.",
-)  # fmt: skip
-@click.option(
-    "--weights", type=click.Choice(["int8", "int4"]), default="int8", show_default=True,
-    help="Codes of weights; int4 for large layers, in half of the bytes.",
-)  # fmt: skip
-@click.option(
-    "--io", type=click.Choice(["float", "int8", "int16", "uint8"]), default="float", show_default=True,
-    help="What goes in and out; codes have a scale and a zero point in the file.",
-)  # fmt: skip
+@_one_of("--activations", options.Activations, "Codes of tensors; int16 loses next to nothing and is slow.")
+@_one_of("--weights", options.WeightType, "Codes of weights; int4 for large layers, in half of the bytes.")
+@_one_of("--io", options.InOut, "What goes in and out; codes have a scale and a zero point in the file.")
 @click.option("--max_kl", type=float, help="Leave layers in float until the mean KL is not above this.")
 @click.option(
     "--max_accuracy_drop", type=float, metavar="POINTS",
@@ -55,23 +54,19 @@ if TYPE_CHECKING:
     "--judge", metavar="DIR|NPZ|LIST", help="What the budget is measured on; default: samples after the first --limit."
 )
 @labels_option(", for data with classes")
-@click.option(
-    "--ranges", type=click.Choice(["auto", "minmax", "percentile", "mse", "entropy"]), default="auto",
-    show_default=True, help="How the ranges of tensors are chosen.",
-)  # fmt: skip
-@click.option(
-    "--rounding", type=click.Choice(["fitted", "adaround", "corrected", "nearest"]), default="fitted",
-    show_default=True,
-    help="fitted: to each layer's results. adaround: so too, up or down together by gradient. corrected: nearest "
+@_one_of("--ranges", options.Ranges, "How the ranges of tensors are chosen.")
+@_one_of(
+    "--rounding", options.Rounding,
+    "fitted: to each layer's results. adaround: so too, up or down together by gradient. corrected: nearest "
     "codes and biases that make up for them.",
 )  # fmt: skip
 @flag_bool("--equalize", help="Make channels even across layers first.")
 @click.option(
-    "--float_share", type=float, default=0.12, show_default=True,
+    "--float_share", type=float, default=options.QuantizationOptions.float_share, show_default=True,
     help="Largest share of the multiplications to leave in float where eight bits hurt; 0: none.",
 )  # fmt: skip
 @click.option(
-    "--widen", type=float, default=0.1, show_default=True,
+    "--widen", type=float, default=options.QuantizationOptions.widen, show_default=True,
     help="Largest share of the multiplications to add for finer steps of narrow tensors; 0: none.",
 )  # fmt: skip
 @click.option("--keep", default="", help="Layers to leave in float, by commas.")
@@ -113,11 +108,11 @@ def command(
     form: Any = "tflite" if out.endswith(".tflite") else "pb"
     reading = reading_options(how)
     shapes = shapes_of(how.pop("input_shape"))
-    options = {name: value for name, value in how.items() if name not in (*reading, "feed")}
+    others = {name: value for name, value in how.items() if name not in (*reading, "feed")}
     with connected(cluster_address), progress_bar(QUANTIZING) as tell:
         made = quantize(
             model, calibrate, form=form, resume=f"{os.path.splitext(out)[0]}.resume.npz", progress=tell, notify=say,
-            shapes=shapes, **options, **reading,
+            shapes=shapes, **others, **reading,
         )  # fmt: skip
         made.save(out, report=report_path)
         for line in summary(made):
@@ -137,10 +132,8 @@ def _check_places(model: str, out: str, report_path: str) -> None:
 
     if not out.endswith((".tflite", ".pb")):
         raise UsageError(f"'{out}' does not end in .tflite or .pb, the forms that are written")
-    if os.path.exists(model) and os.path.exists(out) and os.path.samefile(model, out):
-        raise UsageError(f"'{out}' is the model itself, which would be lost", hint="give -o another name")
     for place in (out, report_path):
-        check_place(place)
+        check_place(place, model)
 
 
 def summary(made: QuantizedModel) -> list[str]:

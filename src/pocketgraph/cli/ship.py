@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.budgets import usable_processors
-from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shape_option, shapes_of
+from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shape_option, shapes_of, threads_option
 from pocketgraph.cli.shared.options import flag_bool, labels_option, names, signature_option
 from pocketgraph.cli.shared.output import echo
 
@@ -29,9 +28,7 @@ from pocketgraph.cli.shared.output import echo
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
     "that stay the same (default 5).",
 )  # fmt: skip
-@click.option(
-    "--threads", type=click.IntRange(1), default=usable_processors, help="Threads to compute with; default: all cores."
-)
+@threads_option
 @signature_option
 @flag_bool("--allow_training_batch_norm", help="Ship batch norms that use the statistics of the batch.")
 @sample_options

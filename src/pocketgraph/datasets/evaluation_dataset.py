@@ -132,14 +132,15 @@ class Dataset:
         limits = np.iinfo(item.dtype)
         if values.dtype.kind == "f":  # the largest integer may be none, the one after it is
             known = values.astype(np.float64)
-            fits = (known >= limits.min) & (known < float(limits.max + 1))
+            fits = (known >= limits.min) & (known < float(limits.max + 1)) & (known == np.rint(known))
         else:
             fits = (values >= limits.min) & (values <= limits.max)
         if not fits.all():
             odd = values[~fits].flat[0]
             raise UsageError(
-                f"sample {index + 1} has {odd:g}, and the input '{item.name}' takes {item.dtype}", where=self.place
-            )
+                f"sample {index + 1} has {odd:g}, and the input '{item.name}' takes {item.dtype}", where=self.place,
+                hint="scale and round the numbers as training did" if odd % 1 else "",
+            )  # fmt: skip
         return values.astype(item.dtype)
 
     @property

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.files import near, unreadable
+from pocketgraph.formats.files import near, reason, unreadable
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
@@ -40,10 +40,18 @@ def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
 
 
 def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
-    """The files of a folder and of those inside, in order; links are followed, names that begin so are left out."""
+    """The files of a folder and of those inside, in order; links are followed, names that begin so are left out.
+
+    Raises:
+        FormatError: one of the folders cannot be read.
+    """
+
+    def refused(error: OSError) -> None:
+        raise FormatError(f"the folder cannot be read: {reason(error)}", where=str(error.filename)) from None
+
     found: list[str] = []
     seen: set[str] = set()
-    for place, inner, names in os.walk(folder, followlinks=True):
+    for place, inner, names in os.walk(folder, onerror=refused, followlinks=True):
         if os.path.realpath(place) in seen:  # a link that leads back
             inner.clear()
             continue

@@ -45,7 +45,8 @@ def read(path: str | os.PathLike[str], channels: int = 3) -> Pixels:
 
     Args:
         path: a JPEG, PNG, BMP, GIF or WebP file.
-        channels: 3 for red, green, blue; 1 for gray. Transparency is dropped, not blended, as TensorFlow does.
+        channels: 3 for red, green, blue; 1 for gray. Transparency is dropped, not blended, as TensorFlow does;
+            of a GIF it is black.
 
     Returns:
         uint8 [height, width, channels].
@@ -251,5 +252,11 @@ def decoded_pixels(picture: Image.Image, channels: int = 3) -> Pixels:
     if channels == 1 and picture.format == "PNG" and picture.mode in ("RGB", "RGBA", "P"):
         weighted = np.asarray(picture.convert("RGB")).astype(np.int32) @ np.array(PNG_GRAY, np.int32)
         return (weighted >> 15).astype(np.uint8)[..., np.newaxis]
+    if picture.format == "GIF":
+        from PIL import Image
+
+        from pocketgraph.kernels.image.decoding import gif_pixels
+
+        picture = Image.fromarray(gif_pixels(picture))
     pixels: Pixels = np.asarray(picture.convert("L" if channels == 1 else "RGB"))
     return pixels[..., np.newaxis] if channels == 1 else pixels

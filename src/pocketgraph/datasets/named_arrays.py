@@ -172,6 +172,12 @@ def _fitting(
             where=place,
             hint=other_sizes_hint(name, item.shape, (1, *array.shape[1:])),
         )
+    given, taken = ([size for size in shape if size != 1] for shape in (array.shape[1:], item.shape))
+    if given != taken and sorted(given) == sorted(taken):
+        raise UsageError(
+            f"the array '{key}' is {list(array.shape)}, the model takes {list(item.shape)}: axes are in another order",
+            where=place, hint="transpose the array",
+        )  # fmt: skip
     return array
 
 

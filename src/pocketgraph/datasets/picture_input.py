@@ -152,7 +152,7 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         graph: the graph.
         layer: node or tensor name.
         width, height: what the caller asks for, None to go by the graph.
-        fallback: the size where neither the caller nor the graph tells.
+        fallback: the size where neither the caller nor the graph tells, nor resizes to one itself.
 
     Raises:
         UsageError: the layer takes no picture, not one of this size, or its size is not known.
@@ -183,16 +183,18 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     batch = dims[0] or 1 if len(dims) == 4 else 1
     if rows is columns is height is width is fallback is None and layout != "NCHW" and resize_nodes(graph, node.name):
         return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
+    resizing = graph_resizing(graph, node.name) if layout != "NCHW" else None
+    usual = (fallback, fallback) if resizing is None else resizing.size
     return PictureInput(
         tensor,
         dtype,
-        _agreed("input_height", height, rows, fallback, node),
-        _agreed("input_width", width, columns, fallback, node),
+        _agreed("input_height", height, rows, usual[0], node),
+        _agreed("input_width", width, columns, usual[1], node),
         channels,
         layout,
         batch,
-        guessed=not (height or rows) or not (width or columns),
-        resizing=graph_resizing(graph, node.name) if layout != "NCHW" else None,
+        guessed=resizing is None and (not (height or rows) or not (width or columns)),
+        resizing=resizing,
     )
 
 

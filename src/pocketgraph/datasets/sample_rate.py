@@ -58,15 +58,11 @@ def model_sample_rate(graph: Graph) -> int | None:
         for rate in RATES
         for count in counts
         if isinstance(count, int) and count > 0 and count % rate == 0
-        and windows and all(_is_window(window, rate, shortest) for window in windows)
+        and windows and all(isinstance(n, int) and shortest <= 1000 * n / rate <= LONGEST for n in windows)
     }  # fmt: skip
     if USUAL_RATE in fitting:
         return None
     return max(fitting, default=None)
-
-
-def _is_window(size: object, rate: int, shortest: int) -> bool:
-    return isinstance(size, int) and shortest <= 1000 * size / rate <= LONGEST
 
 
 def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:

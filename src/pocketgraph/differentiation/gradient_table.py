@@ -21,7 +21,9 @@ HOLDS_FOR_COMPLEX_NUMBERS = frozenset({
     "IdentityN", "Snapshot", "Reshape", "ExpandDims", "Squeeze", "Transpose", "ConjugateTranspose", "Slice",
     "StridedSlice", "Pad", "ConcatV2", "Concat", "Pack", "Unpack", "Split", "SplitV", "Tile", "BroadcastTo",
     "ReverseV2", "Gather", "GatherV2", "GatherNd", "Merge", "Switch", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D",
-    "IFFT3D", "RFFT", "RFFT2D", "IRFFT", "IRFFT2D",
+    "IFFT3D", "RFFT", "RFFT2D", "IRFFT", "IRFFT2D", "Mean", "Prod", "MatMul", "Einsum", "Square", "Exp", "Expm1", "Log",
+    "Log1p", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Tanh", "Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh", "Sigmoid",
+    "Reciprocal", "Inv", "Sqrt", "Rsqrt", "Pow", "BatchMatMulV3",
 })  # fmt: skip
 """Not a trait: the ops whose gradients here are right where their tensors are complex, conjugates and all."""
 

@@ -21,13 +21,29 @@ def resize(op: NodeGradient) -> str | None:
 
 @gradient("ResizeNearestNeighbor")
 def resize_nearest(op: NodeGradient) -> str:
-    image = op.inputs[0]
+    layer = op.attrs("align_corners", "half_pixel_centers")
+    return op.add("ResizeNearestNeighborGrad", op.grad, _size(op, op.inputs[0]), **layer)
+
+
+def _size(op: NodeGradient, image: str) -> str:
+    """Rows and columns."""
     static = op.static(image)
     if static.rank == 4 and None not in tuple(static)[1:3]:
-        size = op.const(tuple(static)[1:3])
-    else:
-        size = op.add("StridedSlice", op.add("Shape", image), op.const([1]), op.const([3]), op.const([1]))
-    return op.add("ResizeNearestNeighborGrad", op.grad, size, **op.attrs("align_corners", "half_pixel_centers"))
+        return op.const(tuple(static)[1:3])
+    return op.add("StridedSlice", op.add("Shape", image), op.const([1]), op.const([3]), op.const([1]))
+
+
+@gradient("ResizeBilinearGrad", "ResizeBicubicGrad")
+def resize_grad(op: NodeGradient) -> str:
+    """By the gradient that it hands back, the resizing itself; TensorFlow lets nothing flow."""
+    layer = op.attrs("align_corners", "half_pixel_centers")
+    return op.add(op.node.op.removesuffix("Grad"), op.grad, _size(op, op.inputs[0]), **layer)
+
+
+@gradient("ResizeNearestNeighborGrad")
+def resize_nearest_grad(op: NodeGradient) -> str:
+    layer = op.attrs("align_corners", "half_pixel_centers")
+    return op.add("ResizeNearestNeighbor", op.grad, _size(op, op.inputs[0]), **layer)
 
 
 @gradient("ScaleAndTranslate")
@@ -70,3 +86,35 @@ def crop_and_resize(op: NodeGradient) -> list[str | None]:
         by_image = op.add("CropAndResizeGradImage", op.grad, boxes, indices, shape, T=dtype.base, **layer)
     # By the boxes it is the gradient of bilinear sampling, as TensorFlow has it, also where the nearest pixel is taken.
     return [by_image, op.add("CropAndResizeGradBoxes", op.grad, op.cast(image, FLOAT), boxes, indices)]
+
+
+@gradient("RGBToHSV")
+def hue_saturation_and_value(op: NodeGradient) -> str:
+    """In the sixth of the circle that the largest color V begins, hue moves with f = (next - previous)/(V - least), and
+    saturation is (V - least)/V. Of equally large colors red goes before green before blue, of equally small ones the
+    other way round."""
+    x, last = op.inputs[0], op.const(-1)
+    one, nothing = op.number(1), op.number(0)
+
+    def chosen(indices: str) -> str:
+        return op.add("OneHot", indices, op.const(3), one, nothing, axis=-1)
+
+    greatest = chosen(op.add("ArgMax", x, last))
+    backwards = op.add("ArgMin", op.add("ReverseV2", x, op.const([-1])), last)
+    least = op.add("ReverseV2", chosen(backwards), op.const([-1]))
+    value, low = (op.add(kind, x, op.const([-1]), keep_dims=True) for kind in ("Max", "Min"))
+    chroma = op.add("Sub", value, low)
+    turn = op.add("Sub", *(op.add("Roll", greatest, op.const(step), last) for step in (1, 2)))
+    sector = op.add("DivNoNan", op.add("Sum", op.mul(x, turn), op.const([-1]), keep_dims=True), chroma)
+    by_hue = op.add("DivNoNan", op.add("Add", turn, op.mul(sector, op.add("Sub", least, greatest))), chroma)
+    by_saturation = op.add(
+        "Sub", op.mul(greatest, op.add("DivNoNan", low, op.add("Square", value))), op.add("DivNoNan", least, value)
+    )
+    hue = op.add("Split", last, op.grad, num_split=3)
+    is_lit, is_positive = (op.cast(op.add("Greater", ref, nothing), op.dtype) for ref in (value, x))
+    parts = (
+        op.mul(hue, op.number(1 / 6), is_lit, by_hue),
+        op.mul(f"{hue}:1", is_positive, by_saturation),
+        op.mul(f"{hue}:2", greatest),
+    )
+    return op.add("AddN", parts)

@@ -129,7 +129,9 @@ class _TrainingStep:
                 else self._scalar(train, name, dtype)
                 for name in method.arguments
             ]  # fmt: skip
-            flags: dict[str, AttrValue] = {k: v for k, v in self.values.items() if isinstance(v, bool)}
+            flags: dict[str, AttrValue] = {
+                name: bool(self.values[name]) for name, value in method.defaults.items() if isinstance(value, bool)
+            }
             kind = "Resource" if node.op == "VarHandleOp" else ""
             name = f"{train}/update_{node.name}/{kind}{method.op}"
             updates.append(builder.add(f"{kind}{method.op}", *inputs, name=name, control=[gate], **flags))

@@ -6,7 +6,7 @@ from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import POOLING
-from pocketgraph.graph.dtype import INT64
+from pocketgraph.graph.dtype import FLOAT, INT64
 
 Pair = tuple[str, str]
 LAYER = ("strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu")
@@ -163,6 +163,52 @@ def fused_batch_norm(op: NodeGradient) -> tuple[str, str, str]:
     )  # fmt: skip
     by_image = op.add("Transpose", found, op.const(TO_SECOND)) if moved else found
     return by_image, f"{found}:1", f"{found}:2"
+
+
+@gradient("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+def fused_batch_norm_grad(op: NodeGradient) -> list[str | None]:
+    """Of ``γ r P(dy)``, ``Σ dy n`` and ``Σ dy``, by dy, x and γ: r is 1/σ, n is x normalized, and P takes away the mean
+    and the part along n; P is nothing where mean and variance are given."""
+    dy, x, scale, mean, variance = (op.cast(ref, FLOAT) for ref in op.inputs[:5])
+    layout, rank = str(op.attr("data_format")), len(str(op.attr("data_format")))
+    channels = layout.index("C")
+    axes = op.const([axis for axis in range(rank) if axis != channels])
+    each = op.const([-1 if axis == channels else 1 for axis in range(rank)])
+    by_image = op.cast(op.grad, FLOAT)
+    by_scale, by_offset, scale = (op.add("Reshape", ref, each) for ref in (op.grad_of(1), op.grad_of(2), scale))
+    trained = bool(op.attr("is_training"))
+
+    def average(ref: str) -> str:
+        return op.add("Mean", ref, axes, keep_dims=True)
+
+    if trained:
+        mean = average(x)
+        variance = average(op.add("SquaredDifference", x, mean))
+    else:
+        mean, variance = op.add("Reshape", mean, each), op.add("Reshape", variance, each)
+    epsilon = op.builder.const(op.attr("epsilon"), FLOAT)
+    inverse = op.add("Rsqrt", op.add("Add", variance, epsilon))
+    normal = op.mul(op.add("Sub", x, mean), inverse)
+
+    def projected(ref: str) -> str:
+        if not trained:
+            return ref
+        along = op.mul(normal, average(op.mul(ref, normal)))
+        return op.add("Sub", op.add("Sub", ref, average(ref)), along)
+
+    slope, moved = op.mul(scale, inverse), projected(dy)
+    by_dy = op.add("Add", op.mul(slope, projected(by_image)), op.add("Add", op.mul(by_scale, normal), by_offset))
+    by_normal = op.mul(by_scale, dy)
+    if trained:
+        shared = [op.mul(ref, average(op.mul(other, normal))) for ref, other in ((by_image, dy), (dy, by_image))]
+        by_normal = op.add("Sub", by_normal, op.mul(slope, op.add("Add", *shared)))
+    by_x = op.mul(inverse, projected(by_normal))
+    weighted = op.mul(by_image, moved)
+    if trained:
+        by_x = op.add("Sub", by_x, op.mul(slope, inverse, normal, average(weighted)))
+    by_slope = op.add("Sum", op.mul(inverse, weighted), axes)
+    kinds = map(op.dtype_of_input, range(3))
+    return [op.cast(ref, kind) for ref, kind in zip((by_dy, by_x, by_slope), kinds, strict=True)]
 
 
 @gradient("BatchNormWithGlobalNormalization")

@@ -30,6 +30,13 @@ def gather_from_variable(op: NodeGradient) -> str:
     return summed_rows(op, op.grad, op.inputs[1], shape)
 
 
+@gradient("ResourceGatherNd")
+def gather_points_from_variable(op: NodeGradient) -> str:
+    indices = op.inputs[1]
+    shape = op.cast(op.add("VariableShape", op.inputs[0]), op.builder.dtype(indices))
+    return op.add("ScatterNd", indices, op.grad, shape)
+
+
 not_differentiable("TensorArrayV3", "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3")
 
 

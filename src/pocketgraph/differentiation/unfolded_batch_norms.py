@@ -47,7 +47,7 @@ def _layers(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """The layers with an offset behind them, each with the constant that holds its weights and nothing else's."""
     for node in graph:
         is_product = node.op == "MatMul" and not opdefs.attr_or_default(node, "transpose_b")
-        is_layer = node.op in CONVOLUTIONS_2D and _channels_last(node)
+        is_layer = node.op in CONVOLUTIONS_2D and opdefs.attr_or_default(node, "data_format") == b"NHWC"
         if not (is_product or is_layer) or f"{node.name}/gamma" in graph or f"{node.name}/scaled" in graph:
             continue
         readers = graph.consumers.get(node.name, ())
@@ -56,10 +56,6 @@ def _layers(graph: Graph) -> Iterator[tuple[Node, Node]]:
         holder = _sole_holder(graph, node)
         if holder is not None and holder.tensor.dtype.is_floating:
             yield node, holder
-
-
-def _channels_last(node: Node) -> bool:
-    return opdefs.attr_or_default(node, "data_format") == b"NHWC"
 
 
 def _has_vector(graph: Graph, reader: Node, layer: Node) -> bool:

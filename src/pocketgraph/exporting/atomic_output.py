@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 
 from pocketgraph.errors import PocketgraphError, UsageError, new_folder, option
-from pocketgraph.formats.files import check_place, reason, resolved, takes_bytes
+from pocketgraph.formats.files import check_not_model, check_place, reason, resolved, takes_bytes
 from pocketgraph.part_files import part_name, remove_abandoned
 
 
@@ -20,8 +20,7 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
         UsageError: it is the model itself, or a folder with something in it and not ``force``.
         PocketgraphError: its directory does not exist, or it is a directory where a file is to be.
     """
-    if source is not None and os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
-        raise UsageError(f"'{path}' is the model itself, which would be lost", hint="give -o another name")
+    check_not_model(path, source)
     if not is_folder:
         check_place(path)
         return

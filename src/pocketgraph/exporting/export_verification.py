@@ -101,7 +101,7 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
             outputs = [compared(name, pair, limit) for name, pair in item.pairs.items()]
             loose = max(limit, AFTER_A_STEP)
             outputs += [compared(name, pair, loose) for name, pair in item.after.items()]
-            milliseconds = _milliseconds(written, item.entry, made_feeds(item.entry))
+            milliseconds = _milliseconds(written, item.entry, item.feeds)
             found.append(Checked(item.entry.name, tuple(outputs), item.runs, True, milliseconds))
         return _passed(found, written, limit, hint)
     with Session(model.graph, model.threads, engine="reference") as session:
@@ -184,12 +184,14 @@ def _checked(
         given = written.run(entry.name, feeds)
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
-    limits = {name: _limit(pair[0][0], limit) if by_type else limit for name, pair in pairs.items()}
+    limits = dict.fromkeys(pairs, limit)
+    if by_type:
+        limits = {n: max(limit, NARROW_TOLERANCES.get(pair[0][0].dtype.name, 0.0)) for n, pair in pairs.items()}
     if by_type and written.sigmoid_error:
         limits |= {
             port.name: max(limits[port.name], written.sigmoid_error / peak)
             for port in entry.outputs
-            if _is_sigmoid(model.graph, port.tensor)
+            if _maker(model.graph, port.tensor).op == "Sigmoid"
             and (peak := max(float(np.abs(wanted).max(initial=0)) for wanted, _ in pairs[port.name]))
         }
     moves: dict[str, float] = {}
@@ -211,11 +213,6 @@ def _run_with_last_bits_changed(
 ) -> list[Mapping[str, Array]]:
     with Session(with_last_bits_changed(model.graph), model.threads, engine="reference") as moved:
         return [entry.run(moved, feeds) for feeds in sets]
-
-
-def _limit(wanted: Array, limit: float) -> float:
-    """The tolerance for results of a type."""
-    return max(limit, NARROW_TOLERANCES.get(wanted.dtype.name, 0.0))
 
 
 def _judged(
@@ -244,11 +241,6 @@ def is_rounded_once(graph: Graph, tensor: str) -> bool:
         return False
     ops = [graph.nodes[name].op for name in reachable(graph, [node.name])]
     return sum(op in ROUNDING or COMPUTES_WITH_CODES.match(op) is not None for op in ops) == 1
-
-
-def _is_sigmoid(graph: Graph, tensor: str) -> bool:
-    """Whether a tensor is what a sigmoid gives, moved at most."""
-    return _maker(graph, tensor).op == "Sigmoid"
 
 
 def _maker(graph: Graph, tensor: str) -> Node:

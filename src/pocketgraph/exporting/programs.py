@@ -10,7 +10,9 @@ import numpy as np
 from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
@@ -79,7 +81,8 @@ class LackingError(UsageError):
             hints[f"{said} (or true)"] = None
         hints |= dict.fromkeys(filter(None, (helps[counted[loop][0]] for loop in of_constant)))
         if loops and help_with_texts() not in hints:
-            hints["an .onnx file can hold it"] = None
+            asked = command_on_model("pocketgraph check {} --target=onnx")
+            hints[f"{asked} tells whether an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
         super().__init__(f"{target} has nothing for {count}: {'; '.join(what)}", hint="; ".join(hints))
 
@@ -195,6 +198,19 @@ def quantized_program(
         take_pixels(program, how.mean[0], how.std[0])
     ports = [port.name for port in (*entry.inputs, *entry.outputs)]
     return program, [*outcome.notes, *left_in_float(program, ports, io)]
+
+
+def widened_ports(entry: EntryPoint, program: Program) -> list[str]:
+    """What goes in and out as float32 where the graph has floats of 16 bits, a sentence each."""
+    ports = [
+        *zip(["input"] * len(entry.inputs), entry.inputs, program.inputs, strict=True),
+        *zip(["output"] * len(entry.outputs), entry.outputs, program.outputs, strict=True),
+    ]
+    return [
+        f"the {side} '{port.name}' is float32, the graph's is {port.dtype.name}"
+        for side, port, value in ports
+        if port.dtype.name in NARROW and value.dtype is FLOAT
+    ]
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.op_traits import PLACEHOLDERS
@@ -62,15 +62,12 @@ def with_sizes_said(
     signature = next(iter(chosen.values()), None)
     tensors = signature.inputs if signature is not None else {}
     said = {name: node_name(tensors.get(name, name)) for name in shapes}
-    said = {name: node for name, node in said.items() if node in graph.nodes and _takes_numbers(graph[node])}
+    takes = {node.name for node in graph if node.op in PLACEHOLDERS and node.attr("dtype", None) is not STRING}
+    said = {name: node for name, node in said.items() if node in takes}
     sizes = {node: Shape(tuple(shapes[name])) for name, node in said.items()}
     return graph.map_nodes(
         lambda node: node.replace(attrs={**node.attrs, "shape": sizes[node.name]}) if node.name in sizes else node
     ), set(said)
-
-
-def _takes_numbers(node: Node) -> bool:
-    return node.op in PLACEHOLDERS and node.attr("dtype", None) is not STRING
 
 
 def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Sequence[str] | None) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pocketgraph.errors import FormatError, UsageError, path_of
 from pocketgraph.formats import graphdef
@@ -24,6 +25,8 @@ __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoin
 
 __getattr__ = lazy_members(__name__, {"Identity": "detect", "identify": "detect", "Kind": "content"})
 """A session that finds its plan in the cache reads GraphDefs only."""
+AS_LOADED: WeakKeyDictionary[Graph, Buffer] = WeakKeyDictionary()
+"""The content of the file whose graph this is, as it was read, with whatever main signature it has."""
 FIRST_BYTE = 0x0A  # of a GraphDef that begins with a node
 HEAD = 64  # bytes by which a form may say that a file is its own
 STUMP = 64  # bytes; what a cut left of a GraphDef may look like text when it is shorter
@@ -89,7 +92,10 @@ def load(
         from pocketgraph.formats.sealed import opened
 
         return _secret(opened(buffer, key, name), name, tags, signature)
-    return _of_buffer(buffer, name, tags, signature)
+    graph = _of_buffer(buffer, name, tags, signature)
+    if tags is None and signature is None:
+        AS_LOADED[graph] = buffer
+    return graph
 
 
 def _secret(content: object, name: str, tags: str | Iterable[str] | None, signature: str | None) -> Graph:

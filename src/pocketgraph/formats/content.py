@@ -44,6 +44,10 @@ class Kind(Enum):
         "an HDF5 file of a Keras model's weights, without the model",
         "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')",
     )
+    KERAS_JSON = (
+        "the layers of a Keras model in JSON, with its weights beside it",
+        "pocketgraph summarize_graph --in_graph={}",
+    )
     KERAS = ("a Keras model archive", "pocketgraph summarize_graph --in_graph={}")
     IMAGE = ("an image", "label_image takes it, {}, with a graph")
     SOUND = ("a sound file", "give the model file instead")
@@ -159,6 +163,8 @@ FIRST_WORDS: tuple[tuple[tuple[bytes, ...], Kind], ...] = (
 )
 OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', b'"layers-model"')
 OF_LAYERS = (b'"layers-model"', b'"keras_version"', b'"model_config"', b'"class_name"')
+OF_ARCHITECTURE = re.compile(rb'\s*"?\{\s*\\?"(module|class_name|config|keras_version|backend)\\?":[^\0]*"?class_name')
+"""How the description of a model begins that ``Model.to_json`` tells, also where it was written as JSON once more."""
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 
 
@@ -186,6 +192,8 @@ def of_text(head: bytes) -> Kind | None:
     start = head.lstrip()[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML
+    if OF_ARCHITECTURE.match(head) and not any(word in head for word in OF_TENSORFLOW_JS):
+        return Kind.KERAS_JSON
     if not start.startswith((b"{", b"[")):
         return Kind.TEXT
     if not any(word in head for word in OF_TENSORFLOW_JS):

@@ -93,11 +93,17 @@ def identity_of(name: str, kind: Kind) -> Identity:
 
 
 def of_directory(path: str) -> Kind:
-    """What a directory is."""
+    """What a directory is.
+
+    Raises:
+        FormatError: it may not be read.
+    """
     if saved_model_file(path):
         return Kind.SAVED_MODEL
     try:
         names = os.listdir(path)
+    except PermissionError:
+        raise FormatError("this directory cannot be read: permission denied", where=path) from None
     except OSError:
         return Kind.DIRECTORY
     if "Manifest.json" in names and os.path.isdir(os.path.join(path, "Data", "com.apple.CoreML")):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
-from pocketgraph.errors import FormatError, PocketgraphError, nearest, new_folder
-from pocketgraph.part_files import remove_abandoned, written_whole
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError, nearest, new_folder
+from pocketgraph.part_files import LONGEST_NAME, remove_abandoned, written_whole
 from pocketgraph.protobuf.wire import Buffer, Chunk
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -80,8 +80,12 @@ def near(path: str) -> str:
     if "://" in path:
         return "that is an address, and files are read from this machine: fetch it first, then give the file"
     folder, name = os.path.split(path)
+    if os.path.islink(path):
+        return f"it is a link to '{os.readlink(path)}', which leads nowhere"
     try:
         beside = os.listdir(folder or ".")
+    except PermissionError:
+        return f"what is in the directory '{folder}' cannot be seen: permission denied"
     except OSError:
         return f"there is no directory '{folder}' either"
     found = nearest(name, beside)
@@ -137,8 +141,6 @@ def write_atomically(path: PathLike, content: Content) -> None:
             with open(target, "wb") as file:
                 write_into(file, content)
             return
-        if os.path.exists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(13, "Permission denied")
         replace(target, content)
     except OSError as error:
         hint = "on Windows a file that is open, as the one that was read is, stays: give another name"
@@ -148,17 +150,38 @@ def write_atomically(path: PathLike, content: Content) -> None:
         ) from None
 
 
-def check_place(path: PathLike) -> str:
+def check_not_model(path: str, model: str | None) -> None:
+    """Refuses to write over the model that is read.
+
+    Raises:
+        UsageError: they are one file or folder.
+    """
+    if model and os.path.exists(model) and os.path.exists(path) and os.path.samefile(model, path):
+        raise UsageError(f"'{path}' is the model itself, which would be lost", hint="give -o another name")
+
+
+def check_place(path: PathLike, model: str | None = None) -> str:
     """Refuses a path that no file can be written to; long work does so before it begins.
+
+    Args:
+        path: where a file is to go.
+        model: what is read and must stay.
 
     Returns:
         The path, ``resolved``.
 
     Raises:
-        PocketgraphError: it is a directory, or in one that does not exist or cannot be written to.
+        UsageError: it is the model itself.
+        PocketgraphError: it is a directory, or in one that does not exist or cannot be written to, or too long.
     """
     name = os.fspath(path)
+    check_not_model(name, model)
     target = resolved(name)
+    if len(os.fsencode(os.path.basename(target))) > LONGEST_NAME:
+        raise PocketgraphError(
+            f"the file cannot be written: its name has more than {LONGEST_NAME} bytes", where=name,
+            hint="give a shorter one",
+        )  # fmt: skip
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         raise PocketgraphError("this is a directory, not a place for a file", where=name)
@@ -166,6 +189,10 @@ def check_place(path: PathLike) -> str:
         raise PocketgraphError("the directory to write to does not exist", where=name, hint=new_folder(folder))
     if not os.access(folder, os.W_OK) and (os.path.isfile(target) or not os.path.exists(target)):
         raise PocketgraphError(f"the file cannot be written: nothing can be written to {folder}", where=name)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise PocketgraphError(
+            "the file cannot be written: permission denied", where=name, hint="it is read-only, or another user's"
+        )
     return target
 
 

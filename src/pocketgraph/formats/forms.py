@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from pocketgraph.errors import FormatError, UsageError
@@ -215,20 +216,17 @@ def _read_tensorflow_js(buffer: Buffer, name: str, tags: Tags, signature: str | 
     return meta_graph.with_signature(tensorflow_js.parse(buffer, name), signature, name)
 
 
-def _read_keras_hdf5(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
+def _read_keras(kind: Kind, buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
     from pocketgraph.formats import meta_graph
     from pocketgraph.formats.keras import model_files
 
-    _plain(tags, None, Kind.HDF5, name)
-    return meta_graph.with_signature(model_files.parse_hdf5(buffer, name), signature, name)
-
-
-def _read_keras_archive(buffer: Buffer, name: str, tags: Tags, signature: str | None) -> Graph:
-    from pocketgraph.formats import meta_graph
-    from pocketgraph.formats.keras import model_files
-
-    _plain(tags, None, Kind.KERAS, name)
-    return meta_graph.with_signature(model_files.parse_archive(buffer, name), signature, name)
+    _plain(tags, None, kind, name)
+    parse = {
+        Kind.HDF5: model_files.parse_hdf5,
+        Kind.KERAS: model_files.parse_archive,
+        Kind.KERAS_JSON: model_files.parse_architecture,
+    }[kind]
+    return meta_graph.with_signature(parse(buffer, name), signature, name)
 
 
 def _write_meta(graph: Graph, path: PathLike) -> None:
@@ -247,8 +245,9 @@ for _form in (
     FileForm("tflite", _write_tflite, _read_tflite, kinds=(Kind.TFLITE,)),
     FileForm("onnx", _write_onnx, _read_onnx, kinds=(Kind.ONNX,)),
     FileForm("tensorflow_js", None, _read_tensorflow_js, kinds=(Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)),
-    FileForm("keras_hdf5", None, _read_keras_hdf5, kinds=(Kind.HDF5,)),
-    FileForm("keras", None, _read_keras_archive, kinds=(Kind.KERAS,)),
+    FileForm("keras_hdf5", None, partial(_read_keras, Kind.HDF5), kinds=(Kind.HDF5,)),
+    FileForm("keras_json", None, partial(_read_keras, Kind.KERAS_JSON), kinds=(Kind.KERAS_JSON,)),
+    FileForm("keras", None, partial(_read_keras, Kind.KERAS), kinds=(Kind.KERAS,)),
     FileForm("meta_text", None, _read_meta_text, kinds=(Kind.META_GRAPH_TEXT,)),
 ):
     add_form(_form)

@@ -27,7 +27,7 @@ from pocketgraph.pages.quantities import counted
 GRAPHS = frozenset(
     (
         Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED, Kind.TENSORFLOW_JS,
-        Kind.TENSORFLOW_JS_LAYERS, Kind.HDF5, Kind.KERAS,
+        Kind.TENSORFLOW_JS_LAYERS, Kind.HDF5, Kind.KERAS, Kind.KERAS_JSON,
     )
 )  # fmt: skip
 SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))

@@ -10,7 +10,7 @@ project.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +32,11 @@ ELEMENTS = {
 """TensorFlow's name of each TensorProto.DataType."""
 EXTERNAL = 1  # a tensor's data_location
 DEEPEST = 100
+RUNTIME_DOMAINS = frozenset((
+    "", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc",
+    "com.microsoft.experimental", "com.ms.internal.nhwc", "org.pytorch.aten",
+))  # fmt: skip
+"""Of operators that ONNX Runtime has (onnxruntime/core/graph/constants.h); names of others here begin with theirs."""
 FOLDER = "_folder"
 """The attribute of a constant whose elements lie in another file: the folder of the ONNX file."""
 
@@ -46,7 +51,11 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         span = next(((value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7), None)
         if span is None:
             raise FormatError("the ONNX file has no graph", where=where)
-        return _graph(buffer, *span, where)
+        own = {
+            (*_texts(buffer, value, stop, 10), *_texts(buffer, value, stop, 1))
+            for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 25
+        }  # fmt: skip
+        return _graph(buffer, *span, where, own)
 
 
 @contextmanager
@@ -91,7 +100,8 @@ def _texts(buffer: Buffer, start: int, end: int, number: int) -> list[str]:
     return [bytes(buffer[value:stop]).decode("utf-8", "replace") for field, value, stop in parts if field == number]
 
 
-def _graph(buffer: Buffer, start: int, end: int, where: str) -> Graph:
+def _graph(buffer: Buffer, start: int, end: int, where: str, own: Collection[tuple[str, ...]]) -> Graph:
+    """The graph of a span; ``own`` are domain and name of each function that the file itself defines."""
     parts = list(_parts(buffer, start, end))
     nodes: list[Node] = []
     taken: set[str] = set()
@@ -110,7 +120,7 @@ def _graph(buffer: Buffer, start: int, end: int, where: str) -> Graph:
             names[name] = inputs[name] = f"{node}:0"
     for number, value, stop in parts:
         if number == 1:
-            _add_node(buffer, value, stop, typed, nodes, taken, names)
+            _add_node(buffer, value, stop, typed, nodes, taken, names, own)
     outputs = [_typed(buffer, value, stop)[0] for number, value, stop in parts if number == 12]
     missing = next((name for name in outputs if name not in names), None)
     if missing is not None or not outputs:
@@ -228,8 +238,12 @@ def _add_node(
     nodes: list[Node],
     taken: set[str],
     names: dict[str, str],
+    own: Collection[tuple[str, ...]],
 ) -> None:
     (op, *_) = _texts(buffer, start, end, 4) or ["unnamed"]
+    (domain, *_) = _texts(buffer, start, end, 7) or [""]
+    if domain not in RUNTIME_DOMAINS and (domain, op) not in own:
+        op = f"{domain}.{op}"
     made = _texts(buffer, start, end, 2)
     read = list(dict.fromkeys(names[name].removesuffix(":0") for name in _read(buffer, start, end) if name in names))
     node = claim_name(plain_name(next(iter(made), "")) or op, taken)

@@ -27,6 +27,7 @@ def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
         g = ResourceGather(h, i)                    ->  g = GatherV2(h, i, g/axis), g/axis = Const(0)
         n = ResourceGatherNd(h, i)                  ->  n = GatherNd(h, i)
         s = VariableShape(h)                        ->  s = Shape(h)
+        i = VarIsInitializedOp(h)                   ->  i = Const(true)
         e = Enter(h, T=resource)                    ->  e = Enter(h, T=float), and likewise Identity, Switch, Merge …
         c = If(p, h, Tin=[resource])                ->  c = If(p, h, Tin=[float]) of functions that take the value
 
@@ -36,7 +37,8 @@ def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
 
     * a read of a variable that is not replaced stays a read (1.15 makes it an Identity that no longer fits);
     * all carriers of a handle get the element type (1.15 only those between a variable and a read), and VariableShape,
-      ResourceGatherNd and gathers with batch_dims become ops that take constants (1.15 leaves or refuses them);
+      VarIsInitializedOp, ResourceGatherNd and gathers with batch_dims become constants, or ops that take them (1.15
+      leaves or refuses them);
     * ``versions`` is kept (1.15 writes none; 2.x keeps it).
 
     Args:
@@ -115,6 +117,8 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
     elif node.op == "VariableShape":
         out_type = node.dtype("out_type", DType.named("int32"))
         yield Node(node.name, "Shape", node.inputs, {"T": dtype, "out_type": out_type, **colocation})
+    elif node.op == "VarIsInitializedOp":
+        yield const(node.name, np.array(True))
     else:
         _refuse_function(node)
         yield node  # an assignment, say; leftovers.py speaks of it

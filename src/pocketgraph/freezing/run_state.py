@@ -37,10 +37,14 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         outputs: what is computed.
     """
     needed = reachable(graph, outputs, missing_ok=True)
-    computed_with = reachable(graph.map_nodes(_without_statistics), outputs, data_only=True, missing_ok=True)
+    computed_with = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
     found: dict[str, None] = {}
     for node in graph:
-        if node.name not in needed or not is_update(node) or not node.op.startswith("Assign"):
+        if (
+            node.name not in needed
+            or not is_update(node)
+            or not node.op.startswith(("Assign", "ResourceScatterNd", "ResourceStridedSliceAssign"))
+        ):
             continue
         variable = updated_variable(graph, node)
         if variable is None or variable not in computed_with:
@@ -51,7 +55,7 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _without_statistics(node: Node) -> Node:
+def without_statistics(node: Node) -> Node:
     """The node without what training keeps for it: the ends of a range, a mean and a variance."""
     inputs = node.data_inputs
     if node.op in ops_with("fake_quantization"):

@@ -132,30 +132,17 @@ def freeze_with_report(
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
-    warnings = [
-        *leftovers(frozen, graph),
-        *untrained_batch_norms(frozen),
-        *([forgotten(state)] if state else []),
-        *plain,
-    ]
-    if unread := _unread_inputs(frozen, graph, {*(bind or ()), *lines}):
-        are, them = ("is no input", "it") if len(unread) == 1 else ("are no inputs", "them")
-        warnings.insert(
-            0, f"the signature's {listed(unread, quoted=True)} {are} of what is made: no output needs {them}"
-        )
+    warnings = []
     if len(taken) > 1:
-        warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
-    elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
-        warnings.insert(0, left)
+        warnings.append(f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
+    elif source.is_saved_model and not (signature or _names(outputs)):
+        warnings += filter(None, [left_signatures(graph)])
+    warnings += _unread(frozen, graph, {*(bind or ()), *lines})
+    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     return Frozen(
-        frozen,
-        source.graph,
-        source.checkpoint or "",
-        tuple(values),
-        tuple(warnings),
-        (*repairs_made, *lines.values()),
-        tuple(state),
-    )
+        frozen, source.graph, source.checkpoint or "", tuple(values), (*warnings, *plain),
+        (*repairs_made, *lines.values()), tuple(state),
+    )  # fmt: skip
 
 
 def freeze(
@@ -379,16 +366,18 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
 
 
-def _unread_inputs(frozen: Graph, graph: Graph, decided: set[str]) -> list[str]:
-    """The keys of inputs that the signatures of a frozen graph had, and that are gone, but for the names of those that
-    were bound or repaired."""
-    return sorted({
+def _unread(frozen: Graph, graph: Graph, decided: set[str]) -> list[str]:
+    """That inputs are gone which the signatures of a frozen graph had, but for those that were bound or repaired."""
+    gone = sorted({
         key
         for name, signature in frozen.signatures.items()
         for key, ref in graph.signatures[name].inputs.items()
         if key not in signature.inputs
         and decided.isdisjoint({key, ref, node_name(ref)})
     })  # fmt: skip
+    are, them = ("is no input", "it") if len(gone) == 1 else ("are no inputs", "them")
+    said = f"the signature's {listed(gone, quoted=True)} {are} of what is made: no output needs {them}"
+    return [said] if gone else []
 
 
 def _folder_of(path: str) -> str:

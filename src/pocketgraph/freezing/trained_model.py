@@ -16,7 +16,7 @@ from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.graph import Graph, Tensor
 
 Checkpoint = PathLike | Mapping[str, Tensor]
-WITH_VALUES = (Kind.HDF5, Kind.KERAS, Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
+WITH_VALUES = (Kind.HDF5, Kind.KERAS, Kind.KERAS_JSON, Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
 """Files that are read as graphs without variables, and are none of TensorFlow's."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 from weakref import ref as weak
@@ -63,6 +63,10 @@ class _Edits(Record):
 
     origin: weak[Graph]
     rewired: list[Node]
+
+
+PARTS = ("functions", "versions", "inputs", "outputs", "signatures", "extra", "source", "secret")
+"""What a graph has beside its nodes: the constructor's keyword arguments."""
 
 
 class Graph:
@@ -138,20 +142,11 @@ class Graph:
         if self.secret:
             raise GraphError("a model that was decrypted does not leave this process", hint="work without a cluster")
         tables = {"functions": dict(self.functions), "signatures": dict(self.signatures), "extra": bytes(self.extra)}
-        return _unpickled, (list(self._table.values()), {**self._parts(), **tables, "source": ""})
+        return partial(Graph, **{**self._parts(), **tables, "source": ""}), (list(self._table.values()),)
 
     def _parts(self) -> dict[str, Any]:
         """What makes a copy, beside the nodes: the constructor's keyword arguments."""
-        return {
-            "functions": self.functions,
-            "versions": self.versions,
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "signatures": self.signatures,
-            "extra": self.extra,
-            "source": self.source,
-            "secret": self.secret,
-        }
+        return {name: getattr(self, name) for name in PARTS}
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
         """A copy with other nodes, or other keyword parts of the constructor.
@@ -390,10 +385,6 @@ class Graph:
 def is_rewired(old: Node, new: Node) -> bool:
     """Whether a node that takes another one's place may make a cycle or a reference that leads nowhere."""
     return (old.inputs is not new.inputs and old.inputs != new.inputs) or (old.op in MERGES and old.op != new.op)
-
-
-def _unpickled(nodes: list[Node], parts: dict[str, Any]) -> Graph:
-    return Graph(nodes, **parts)
 
 
 def check_graph(graph: object, caller: str) -> None:

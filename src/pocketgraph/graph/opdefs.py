@@ -148,7 +148,7 @@ def is_stateful(op: str) -> bool:
 
 
 _UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply",
-            "CountUpTo", "ResourceCountUpTo")  # fmt: skip
+            "CountUpTo", "ResourceCountUpTo", "StridedSliceAssign", "ResourceStridedSliceAssign")  # fmt: skip
 """Not a trait: how the names of ops begin that assign to variables."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph.graph import Graph
-from pocketgraph.graph.node import Node, node_name
+from pocketgraph.graph.node import node_name
 from pocketgraph.graph.op_traits import ops_with
 
 _SUMMARY = "ScalarSummary"
@@ -32,7 +32,7 @@ def summary_only_nodes(graph: Graph) -> set[str]:
         node = graph.nodes.get(name)
         if node is None or name in found:
             continue
-        takers = [user for user in graph.consumers.get(name, ()) if _takes(user, name)]
+        takers = [user for user in graph.consumers.get(name, ()) if name in map(node_name, user.data_inputs)]
         if not all(user.op == _SUMMARY or user.name in found for user in takers):
             continue
         is_reduced = any(user.op in _REDUCTIONS or found.get(user.name, False) for user in takers)
@@ -41,8 +41,3 @@ def summary_only_nodes(graph: Graph) -> set[str]:
         found[name] = is_reduced
         waiting += map(node_name, node.data_inputs)
     return set(found)
-
-
-def _takes(user: Node, name: str) -> bool:
-    """Whether a node takes a result, and does not only wait for it."""
-    return any(node_name(ref) == name for ref in user.data_inputs)

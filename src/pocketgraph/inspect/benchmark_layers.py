@@ -88,7 +88,9 @@ def layers_from_graph(
         if shape.dims is None and (parser := parser_of(graph, name)) is not None:
             shapes[name] = Shape(records_shape(parser))
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
-    found = _fitting(graph) if open_ones else {}
+    rows = [name for name, shape in shapes.items() if shape.dims == (None,)] if len(names) > 1 else []
+    found = _fitting(graph) if open_ones or rows else {}
+    open_ones += [name for name in rows if found.get(name, (1,)) != (1,)]
     for name in [name for name in open_ones if found.get(name) == () == _written(graph, specs[name])]:
         shapes[name] = Shape(())  # written as such, which may stand for any shape, and nothing speaks against it
         open_ones.remove(name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.pages.document import report, text
+from pocketgraph.pages.json_text import json_text
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     Cell,
@@ -40,7 +40,7 @@ COLUMNS = (
 
 def as_json(entries: Sequence[RuleEntry], model: str) -> str:
     """The report for programs: ``{"model", "rules": [...]}``."""
-    return json.dumps({"model": model, "rules": [entry.as_dict() for entry in entries]}, indent=2) + "\n"
+    return json_text({"model": model, "rules": [entry.as_dict() for entry in entries]}) + "\n"
 
 
 def as_html(
@@ -83,12 +83,9 @@ def _verdict(entries: Sequence[RuleEntry], checked: Sequence[tuple[str, float]] 
         return Verdict("fair", "Ship it once its results are checked", reasons)
     rule, worst = max(checked, key=lambda pair: pair[1], default=("", 0.0))
     said = f"by at most {worst:.3g} of their largest magnitude ({rule})" if worst else "nowhere"
-    reasons.insert(0, f"After {_rules(len(checked))} the results were compared with those before: they differ {said}.")
+    rules = "the one rule" if len(checked) == 1 else f"each of {counted(len(checked), 'rule')}"
+    reasons.insert(0, f"After {rules} the results were compared with those before: they differ {said}.")
     return Verdict("good", "Ship it", reasons)
-
-
-def _rules(count: int) -> str:
-    return "the one rule" if count == 1 else f"each of {counted(count, 'rule')}"
 
 
 def _counts(entry: RuleEntry) -> list[int]:

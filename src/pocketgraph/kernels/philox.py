@@ -41,6 +41,14 @@ class Philox:
         """The generator of an op with these two seed attributes."""
         return Philox(seed & MASK, (seed2 & MASK) << 64)
 
+    @staticmethod
+    def of_op(seed: int, seed2: int, source: np.random.Generator | None) -> Philox:
+        """Likewise; where both are 0, of seeds that ``source``, or the system, gives."""
+        if seed == 0 and seed2 == 0:
+            drawn = (source or np.random.default_rng()).integers(1, 2**62, size=2)
+            seed, seed2 = (int(s) for s in drawn)
+        return Philox.seeded(seed, seed2)
+
     def skip(self, blocks: int) -> Philox:
         """The generator after so many blocks of four numbers; the counter of 128 bits goes round."""
         return Philox(self.key, (self.counter + blocks) & (2**128 - 1))
@@ -146,11 +154,7 @@ class Philox:
 
     def integers(self, count: int, low: int, high: int, dtype: np.dtype[np.generic]) -> Array:
         """``count`` integers in [low, high), 32 or 64 bits wide."""
-        if dtype.itemsize == 8:
-            pairs = self.words(2 * count).reshape(-1, 2).astype(np.uint64)
-            values = pairs[:, 0] | (pairs[:, 1] << _SHIFT)
-        else:
-            values = self.words(count).astype(np.uint64)
+        values = self.bits(count, np.dtype(f"u{dtype.itemsize}")).astype(np.uint64)
         shifted: Array = np.uint64(low & MASK) + values % np.uint64(high - low)
         return shifted.astype(np.int64).astype(dtype)
 

@@ -7,11 +7,13 @@ import hashlib
 import mmap
 import os
 import struct
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pocketgraph.formats import AS_LOADED
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, Tensor
 from pocketgraph.graph.attr import Opaque, Parameter
 from pocketgraph.litert.cache import Folder
@@ -24,11 +26,14 @@ def graph_digest(graph: Graph, cache_dir: Folder | None = None) -> str:
     """A digest of everything in a graph that decides what it computes; others have other digests.
 
     Nodes that lie unchanged in a mapped file count by the name of its content (``digest.content_name``) and their
-    place, without reading them.
+    place, without reading them; a graph that is as ``load`` gave it has the name of its file, as a session of the file.
     """
     known = _graphs.get(graph)
     if known is None:
-        known = _graphs[graph] = content_digest(graph, cache_dir)
+        whole = AS_LOADED.get(graph)
+        if isinstance(whole, mmap.mmap) and all(getattr(node, "buffer", None) is whole for node in islice(graph, 1)):
+            known = _mapped_digest(whole, graph.source, cache_dir)
+        _graphs[graph] = known = known or content_digest(graph, cache_dir)
     return known
 
 

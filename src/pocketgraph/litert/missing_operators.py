@@ -1,9 +1,11 @@
-"""What LiteRT says of operators that a file asks for and that it does not have, in words that help."""
+"""Operators that a model file asks for and its run time does not have, and what LiteRT says of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+
+from pocketgraph.graph.model_file_graph import ONNX_PREFIX
 
 CUSTOM_OP = "tfl.custom."
 """How the op of a custom operator's node begins in the graph of a .tflite file."""
@@ -14,13 +16,16 @@ CUSTOM = re.compile(r"unresolved custom op: (\S+?)\.?(\s|$)")
 
 
 def unregistered(ops: Iterable[str]) -> list[str]:
-    """The custom operators among the ops of a .tflite file's graph that only the program registers that it is for.
+    """The custom operators among the ops of a .tflite or .onnx file's graph that only the program registers that it is
+    for; those of an .onnx file say their domain.
 
-    >>> unregistered(["tfl.add", "tfl.custom.Mfcc", "tfl.custom.Blur"])
-    ['Blur']
+    >>> unregistered(["tfl.add", "tfl.custom.Mfcc", "tfl.custom.Blur", "onnx.Relu", "onnx.com.acme.Warp"])
+    ['Blur', 'com.acme.Warp']
     """
-    custom = {op.removeprefix(CUSTOM_OP) for op in ops if op.startswith(CUSTOM_OP)}
-    return sorted(custom - OF_LITERT)
+    every = list(ops)
+    custom = {op.removeprefix(CUSTOM_OP) for op in every if op.startswith(CUSTOM_OP)}
+    onnx = {op.removeprefix(ONNX_PREFIX) for op in every if op.startswith(ONNX_PREFIX)}
+    return sorted((custom - OF_LITERT) | {op for op in onnx if "." in op})
 
 
 def missing_operator(said: str) -> str:

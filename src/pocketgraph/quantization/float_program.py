@@ -14,9 +14,11 @@ from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, 
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.entry_points import check_names
+from pocketgraph.graph.function_body import reachable_functions
 from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, ops_with
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
+from pocketgraph.litert.narrow_floats import NARROW, widened
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
@@ -237,6 +239,37 @@ def with_feeds(graph: Graph, values: Mapping[str, Any]) -> Graph:
     """
     check_names(graph, values, is_fed=True)
     return graph.map_nodes(lambda node: with_value(node, values)) if values else graph
+
+
+def in_float32(graph: Graph) -> Graph:
+    """The graph with float in the place of half and bfloat16, as a program computes it and a .tflite file holds it.
+
+    Raises:
+        UsageError: a function that stays one computes with them.
+    """
+    for name, function in reachable_functions(graph, graph.functions).items():
+        if any(_in_float32(node) is not node for node in function.nodes):
+            raise UsageError(
+                "a quantized graph computes with float, and this function with 16 bits",
+                where=f"function '{name}'",
+                hint="write a .tflite file",
+            )
+    return graph.map_nodes(_in_float32)
+
+
+def _in_float32(node: Node) -> Node:
+    changed = {key: wide for key, value in node.attrs.items() if (wide := _wide(value)) is not value}
+    return node.with_attrs(**changed) if changed else node
+
+
+def _wide(value: Any) -> Any:
+    if isinstance(value, DType):
+        return widened(value)
+    if isinstance(value, Tensor) and value.dtype.name in NARROW:
+        return Tensor.from_numpy(value.numpy().astype(np.float32))
+    if isinstance(value, tuple) and any(isinstance(item, DType) and item.name in NARROW for item in value):
+        return tuple(map(_wide, value))
+    return value
 
 
 def share_weights(program: Program) -> None:

@@ -50,7 +50,7 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.thread_map import both
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
-from pocketgraph.quantization.float_program import lowered_graph
+from pocketgraph.quantization.float_program import in_float32, lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.ranges import trained_ranges
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
@@ -134,6 +134,8 @@ class Quantizer:
                     f"{option('input_shape', 'shapes')}"
                 )
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
+        if form != "tflite":
+            self.graph = in_float32(self.graph)
         self.graphs = (graph, self.graph)
         if form == "tflite":
             # where tensors stay floats, nothing is in the way of an infinity

@@ -144,12 +144,9 @@ def node_times(
 def _as_text(array: Array) -> Array:
     if array.dtype.kind not in "OS":
         return array
-    texts: Array = np.array([_decoded(item) for item in array.reshape(-1)], object).reshape(array.shape)
-    return texts
-
-
-def _decoded(item: Any) -> str:
-    return item if isinstance(item, str) else bytes(item).decode()
+    texts = [item if isinstance(item, str) else bytes(item).decode() for item in array.reshape(-1)]
+    made: Array = np.array(texts, object).reshape(array.shape)
+    return made
 
 
 def _as_bytes(array: Array) -> Array:

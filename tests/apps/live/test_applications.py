@@ -8,7 +8,7 @@ import pytest
 import pocketgraph
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
-from pocketgraph.apps.live.application_choice import application, chosen, is_normalised
+from pocketgraph.apps.live.application_choice import application, chosen, is_normalised, misfit
 from pocketgraph.apps.live.classification import DecayingAverage
 from pocketgraph.apps.live.file_output import json_line
 from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixels, slid
@@ -108,6 +108,21 @@ def test_words_have_the_golden_scores() -> None:
     assert answer.classes[0][0] == f"class {int(wanted['labels_softmax:0'].argmax())}"
 
 
+def test_a_style_of_values_around_0_is_shown_in_the_scale_that_goes_in() -> None:
+    """As a page of ``app web`` shows it; what was below the middle was black."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        style_num = Placeholder(dtype=float, shape=[2])
+        axis = Const(int32 [0])
+        all = Sum(style_num, axis, T=float, Tidx=int32, keep_dims=false)
+        y = Mul(x, all, T=float)
+    """)
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8)
+    answer = application(graph, "stylize", mean=127.5, std=127.5)(Frame(pixels, 0))
+    assert answer.picture is not None
+    assert np.abs(answer.picture.astype(int) - pixels).max() <= 1
+
+
 def test_sliders_keep_their_sum() -> None:
     weights = np.array([1.0, 0, 0])
     weights, last = slid(weights, 1, 0.4, 1)
@@ -157,6 +172,23 @@ def test_logits_are_no_shares_and_all_of_them_are_shown() -> None:
         answer = app(Frame(black, time))
     assert [label for label, _ in answer.classes] == ["green", "red", "blue"]
     assert answer.as_json()["shares"] is False
+
+
+def test_one_share_is_of_the_second_of_two_labels() -> None:
+    """A share of 0.04 alone counted as nothing from the second frame on, which made the other class's 1."""
+    graph = parse(
+        LOGITS + "w = Const(float [[8], [0], [0]])\nscore = MatMul(logits, w, T=float)\ny = Sigmoid(score, T=float)"
+    )
+    assert chosen(graph)[0] == "benchmark"
+    assert chosen(graph, labels=["cat", "dog"]) == ("classify", "y")
+    app = application(graph, labels=["cat", "dog"])
+    assert misfit(graph, app) == ""
+    share = 1 / (1 + np.exp(-8 * (80 / 255 - 0.7)))
+    assert 0.04 < share < 0.05
+    for time in range(20):
+        answer = app(Frame(np.full((8, 8, 3), 80, np.uint8), time))
+    assert [label for label, _ in answer.classes] == ["cat"]
+    assert answer.classes[0][1] == pytest.approx(1 - share, abs=1e-5)
 
 
 @pytest.mark.parametrize(

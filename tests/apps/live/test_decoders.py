@@ -5,6 +5,7 @@ import pytest
 
 from pocketgraph.apps.detections import Detection, overlaps, without_overlaps
 from pocketgraph.apps.live.anchors import multibox_priors, ssd_anchors
+from pocketgraph.apps.live.answers import Frame
 from pocketgraph.apps.live.decoders import (
     YOLO_ANCHORS,
     Reading,
@@ -17,7 +18,7 @@ from pocketgraph.apps.live.decoders import (
     ssd,
     yolo,
 )
-from pocketgraph.apps.live.detection import recognised
+from pocketgraph.apps.live.detection import DetectionApp, recognised
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import tflite
 from pocketgraph.graph import Signature
@@ -201,3 +202,35 @@ def test_a_file_is_a_detector_by_its_outputs_alone() -> None:
     found = recognised(tflite.parse(model_bytes(Program([x, classes], [boxes, scores], steps))))
     assert found is not None
     assert dict(found.tensors) == {"boxes": "Squeeze", "scores": "Postprocessor/convert_scores"}
+
+
+RESIZED = """
+    image_tensor = Placeholder(dtype=uint8, shape=[1,?,?,3])
+    floats = Cast(image_tensor, SrcT=uint8, DstT=float)
+    sizes = Shape(floats, T=float, out_type=int32)
+    begin = Const(int32 [1])
+    two = Const(int32 [2])
+    three = Const(int32 [3])
+    one = Const(int32 [1])
+    sides = StridedSlice(sizes, begin, three, one, Index=int32, T=int32)
+    size = FloorDiv(sides, two, T=int32)
+    small = ResizeBilinear(floats, size, T=float)
+    axes = Const(int32 [1, 2])
+    mean = Mean(small, axes, T=float, Tidx=int32, keep_dims=false)
+    hundred = Const(float [100.0])
+    detection_scores = RealDiv(mean, hundred, T=float)
+    detection_boxes = Const(float [[[0, 0, 1, 1], [0, 0, 1, 0.5], [0, 0, 0.5, 1]]])
+"""
+
+
+@pytest.mark.parametrize(("is_fixed", "mean"), [(True, 40), (False, 64)])
+def test_frames_go_in_as_large_as_a_detectors_graph_resizes_them(is_fixed: bool, mean: int) -> None:
+    """They were brought to 320 x 320 first, and again by the graph; TensorFlow's ResizeBilinear takes each fourth pixel
+    of a row of 8 for 2, and each second for 4."""
+    text = RESIZED.replace("FloorDiv(sides, two, T=int32)", "Const(int32 [2, 2])") if is_fixed else RESIZED
+    pixels = np.zeros((4, 8, 3), np.uint8) + np.uint8([0, 0, 96, 80, 80, 80, 80, 80])[:, None]
+    app = DetectionApp(parse(text))
+    assert (app.model.input.height, app.model.input.width) == ((2, 2) if is_fixed else (0, 0))
+    app.threshold = 0.1
+    scores = [found.score for found in app(Frame(pixels, 0.0, alone=True)).detections]
+    assert scores == pytest.approx([mean / 100] * 3)

@@ -237,6 +237,23 @@ def test_logits_are_shown_as_numbers() -> None:
         assert page.inner_text("#classes").split() == ["green", "0.40", "red", "-0.50", "blue", "-0.90"]
 
 
+def test_each_setting_has_its_name_for_a_screen_reader() -> None:
+    with served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#settings label')")
+        for role, name in (
+            ("slider", "Show scores over"),
+            ("slider", "How many classes"),
+            ("combobox", "The picture is"),
+        ):
+            assert page.get_by_role(role, name=name).count() == 1
+        page.get_by_text("How many classes").click(position={"x": 2, "y": 2})
+        assert page.evaluate("document.activeElement.name") == "top"
+        spoken = page.locator("[role=status], [role=alert], [aria-live]")  # not what changes with each frame
+        assert spoken.evaluate_all("(found) => found.map(({ id }) => id)") == ["message", "saved"]
+
+
 def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
     Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "blue.png")
     with (

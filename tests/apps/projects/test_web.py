@@ -1,11 +1,15 @@
 """A page of ``app web``, built by npm and opened in Chromium: it answers as the model does, offline too."""
 
+import html
 import json
 import pathlib
 import re
 import shutil
 import socket
 import subprocess
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -65,6 +69,40 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         server.wait()
         page.reload()
         until(page, "document.querySelector('#classes li')")
+
+
+def test_a_new_build_takes_the_place_of_one_that_the_browser_may_still_hold(tmp_path: pathlib.Path) -> None:
+    """GitHub Pages and the like let a browser hold files for minutes; these were kept beside the new ones for good."""
+    for label in ("before", "after"):
+        make_project("web", parse(BRIGHTNESS), tmp_path / label, labels=[label] * 3)
+        built(tmp_path / label)
+    site = tmp_path / "site"
+
+    class Held(SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            self.send_header("Cache-Control", "max-age=600")
+            super().end_headers()
+
+        def log_message(self, *what: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Held, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with browser(FAKE) as chromium:
+            page = chromium.new_page()
+            for label in ("before", "after"):
+                shutil.rmtree(site, ignore_errors=True)
+                shutil.copytree(tmp_path / label / "dist", site)
+                if label == "before":
+                    (site / "offline.js").unlink()  # the browser alone holds this one
+                page.goto(f"http://127.0.0.1:{server.server_port}/")
+                until(page, "document.querySelector('#classes li')")
+            page.evaluate("navigator.serviceWorker.ready.then(() => {})")
+            kept = page.evaluate("caches.match('model.json').then((found) => found.json())")
+            assert kept["labels"] == ["after"] * 3
+    finally:
+        server.shutdown()
 
 
 def test_logits_below_0_keep_their_order_over_frames(tmp_path: pathlib.Path) -> None:
@@ -282,6 +320,16 @@ def test_no_script_stands_in_a_page(tmp_path: pathlib.Path) -> None:
         name for path in (tmp_path / "out/src").glob("*.js") for name in re.findall(r'from "(.*?)"', path.read_text())
     ]
     assert [name for name in named if not name.startswith("./")] == []
+
+
+def test_a_name_of_any_letters_stands_in_the_page(tmp_path: pathlib.Path) -> None:
+    name = 'My "best" <b>flowers</b> & \\more, ü'
+    make_project("web", parse(BRIGHTNESS), tmp_path / "site", name=name)
+    manifest = json.loads((tmp_path / "site" / "public" / "app.webmanifest").read_text("utf-8"))
+    assert (manifest["name"], manifest["short_name"]) == (name, name)
+    page = (tmp_path / "site" / "src" / "test.html").read_text("utf-8")
+    assert "<b>" not in page
+    assert html.unescape(re.findall("<h1>(.*)</h1>", page)[0]) == name
 
 
 def test_what_the_page_is_told(tmp_path: pathlib.Path) -> None:

@@ -150,17 +150,37 @@ def test_the_small_server_survives_what_it_is_asked_for(tmp_path: pathlib.Path) 
         assert server.poll() is None
 
 
-@pytest.mark.parametrize(("low", "high", "mean", "std"), [(0, 1, 0, 255), (0, 255, 0, 255), (-1, 1, 127.5, 127.5)])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(
+    ("low", "high", "mean", "std"),
+    [
+        (0, 1, (0,), (255,)),
+        (0, 255, (0,), (255,)),
+        (-1, 1, (127.5,), (127.5,)),
+        (-1.8, 2.2, (123.7, 116.3, 103.5), (58.4, 57.1, 57.4)),
+    ],
+)
 def test_outputs_become_the_same_pictures(
-    tmp_path: pathlib.Path, low: float, high: float, mean: float, std: float
+    tmp_path: pathlib.Path, low: float, high: float, mean: tuple[float, ...], std: tuple[float, ...], channels: int
 ) -> None:
-    values = np.random.default_rng(2).uniform(low, high, (1, 3, 9, 7)).astype(np.float32)
+    values = np.random.default_rng(2).uniform(low, high, (1, channels, 9, 7)).astype(np.float32)
     script = """import { asPicture } from "./pixels.js";
     HEAD
-    say(Array.from(asPicture(f(given.values), [1, 3, 9, 7], { mean: [given.mean], std: [given.std] }).data));"""
-    found = node(script, {"values": values.tolist(), "mean": mean, "std": std}, tmp_path)
+    say(Array.from(asPicture(f(given.values), given.shape, { mean: given.mean, std: given.std }).data));"""
+    given = {"values": values.tolist(), "shape": values.shape, "mean": mean, "std": std}
+    found = node(script, given, tmp_path)
     pixels = np.array(found, np.uint8).reshape(9, 7, 4)[..., :3]
     assert np.abs(pixels.astype(int) - as_pixels(values, mean, std)).max() <= 1
+
+
+def test_dark_pixels_of_bytes_stay_as_they_are(tmp_path: pathlib.Path) -> None:
+    values = np.random.default_rng(2).integers(0, 3, (9, 7, 3), np.uint8)
+    script = """import { asPicture } from "./pixels.js";
+    HEAD
+    say(Array.from(asPicture(Uint8Array.from(given.flat(9)), [9, 7, 3]).data));"""
+    pixels = np.array(node(script, values.tolist(), tmp_path), np.uint8).reshape(9, 7, 4)[..., :3]
+    assert np.array_equal(pixels, as_pixels(values, 0, 255))
+    assert np.array_equal(pixels, values)
 
 
 def outputs() -> dict[str, tuple[dict[str, np.ndarray], decoders.Reading]]:
@@ -326,6 +346,15 @@ def test_words_are_told_alike(others: list[str], tmp_path: pathlib.Path) -> None
     say(heard.filter(([, word]) => word).map(([time, word]) => [time, word.label]));"""
     given = {"labels": labels, "rows": [row.tolist() for row in rows], "repeats": repeats}
     assert node(script, given, tmp_path) == wanted
+
+
+def test_one_share_of_two_labels_is_shown_as_both(tmp_path: pathlib.Path) -> None:
+    script = """import { APPLICATIONS } from "./applications.js";
+    HEAD
+    const app = new APPLICATIONS.classify({ labels: ["cat", "dog"] });
+    say(given.map((share) => app.answer([Float32Array.of(share)]).classes));"""
+    first, second = node(script, [0.75, 0.75], tmp_path)
+    assert first == second == [{"label": "dog", "score": 0.75}, {"label": "cat", "score": 0.25}]
 
 
 def test_sliders_move_alike(tmp_path: pathlib.Path) -> None:

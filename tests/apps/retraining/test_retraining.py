@@ -279,6 +279,24 @@ def test_labels_of_another_model_stay(photos: pathlib.Path, tmp_path: pathlib.Pa
     assert not own.exists()
 
 
+def test_a_graph_that_no_flag_names_is_not_replaced(
+    photos: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(base(), "base.pb")
+    graph = tmp_path / "retrained_graph.pb"
+    assert call("retrain", "base.pb", f"--image_dir={photos}") == 0
+    assert graph.stat().st_size > 0
+    graph.write_bytes(b"another")
+    assert call("retrain", "base.pb", f"--image_dir={photos}") == 2
+    assert "-o retrained_graph.pb replaces it; or give another name" in capsys.readouterr().err
+    assert graph.read_bytes() == b"another"
+    assert call("retrain", "base.pb", f"--image_dir={photos}", "-o", "retrained_graph.pb") == 0
+    assert graph.read_bytes() != b"another"
+    (tmp_path / "retrained_graph.pb.unfinished").mkdir()  # of a call that was allowed to, and goes on
+    assert call("retrain", "base.pb", f"--image_dir={photos}") == 0
+
+
 def flags_of(photos: pathlib.Path, graph: pathlib.Path) -> list[str]:
     return [f"--image_dir={photos}", f"--output_graph={graph}"]
 

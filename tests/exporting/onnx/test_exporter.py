@@ -395,3 +395,78 @@ def test_transposed_convolutions_of_open_sizes(kernel: int, stride: int, padding
     graph = parse(text).map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
     (found,) = run(exported(graph, ["y"]), {"x": np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4, 1)})
     np.testing.assert_array_equal(found.reshape(-1), np.float32(expected))
+
+
+def test_an_angle_is_the_same_over_zeros_of_either_sign() -> None:
+    text = """
+        y = Placeholder(dtype=float, shape=[?])
+        x = Placeholder(dtype=float, shape=[?])
+        angle = Atan2(y, x, T=float)
+    """
+    feeds = {"y": np.float32([1, -1, 2.5, -0.25, 0, 0]), "x": np.float32([-0.0, -0.0, 0.0, 0.0, 1, -1])}
+    (angle,) = run(exported(text, ["angle"]), feeds)
+    expected = np.float32([1.5707964, -1.5707964, 1.5707964, -1.5707964, 0, 3.1415927])  # TensorFlow 2.21's
+    np.testing.assert_allclose(angle, expected, rtol=1e-6)
+
+
+def test_ellipses_of_an_einsum_may_stand_for_different_numbers_of_axes() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[2,1,1,2])
+        z = Placeholder(dtype=float, shape=[3,2,1])
+        y = Einsum(x, z, N=2, T=float, equation="...ab,...bc->...ac")
+    """
+    feeds = {"x": np.float32([[[[1, 2]]], [[[3, 4]]]]), "z": np.float32([[[1], [2]], [[3], [4]], [[5], [6]]])}
+    (found,) = run(exported(text, ["y"]), feeds)
+    assert found.shape == (2, 3, 1, 1)
+    np.testing.assert_array_equal(found.ravel(), [5, 11, 17, 11, 25, 39])  # TensorFlow 2.21's
+
+
+def test_a_batch_norm_that_trains_on_halves_has_statistics_of_32_bits() -> None:
+    text = """
+        x = Placeholder(dtype=half, shape=[2,1,2,1])
+        g = Const(float [2.0])
+        o = Const(float [0.5])
+        e = Const(float [])
+        b = FusedBatchNormV3(x, g, o, e, e, T=half, U=float, is_training=true, epsilon=0.001, data_format="NHWC")
+        m = Identity(b:1, T=float)
+        y = Identity(b, T=half)
+    """
+    made, mean = run(exported(text, ["y", "m"]), {"x": np.float16([1, 2, 3, 6]).reshape(2, 1, 2, 1)})
+    assert made.dtype == np.float16
+    np.testing.assert_allclose(made.ravel(), [-1.6377, -0.56885, 0.5, 3.707], rtol=1e-3)  # TensorFlow 2.21's
+    np.testing.assert_array_equal(mean, [3])
+
+
+LARGE = 2**31 - 2
+
+
+@pytest.mark.parametrize(
+    ("node", "fed", "expected"),
+    [  # TensorFlow 2.21
+        ("DepthToSpace(x, T=int32, block_size=2)", np.int32([[[[LARGE, -LARGE, LARGE - 1, 7]]]]),
+         [LARGE, -LARGE, LARGE - 1, 7]),
+        ("SpaceToDepth(x, T=int32, block_size=2)", np.int32([[[[LARGE], [5]], [[-LARGE], [LARGE - 1]]]]),
+         [LARGE, 5, -LARGE, LARGE - 1]),
+        ("ResizeNearestNeighbor(x, size, T=int64, align_corners=true)", np.int64([[[[2**62 + 1], [-7]], [[3], [4]]]]),
+         [2**62 + 1, -7, -7, 3, 4, 4, 3, 4, 4]),
+        ("ResizeNearestNeighbor(x, size, T=double)", np.float64([[[[1 / 3], [-7]], [[3], [4]]]]),
+         [1 / 3, 1 / 3, -7, 1 / 3, 1 / 3, -7, 3, 3, 4]),
+        ("QuantizeAndDequantizeV2(x, low, high, T=double, range_given=true)", np.float64([[[[0.3], [-1.0]]]]),
+         [38 / 127, -127 / 127]),
+    ],
+)  # fmt: skip
+def test_whole_numbers_and_doubles_are_exact(node: str, fed: np.ndarray, expected: list[float]) -> None:
+    kind = {"int32": "int32", "int64": "int64", "float32": "float", "float64": "double"}[fed.dtype.name]
+    text = f"""
+        x = Placeholder(dtype={kind}, shape=[{",".join(map(str, fed.shape))}])
+        size = Const(int32 [3, 3])
+        low = Const(double -1.0)
+        high = Const(double 1.0)
+        y = {node}
+    """
+    (found,) = run(exported(text, ["y"]), {"x": fed})
+    assert found.dtype == fed.dtype
+    if fed.dtype.kind == "i":
+        assert found.reshape(-1).tolist() == expected
+    else:
+        np.testing.assert_allclose(found.reshape(-1), expected, rtol=1e-6 if kind == "float" or "Quant" in node else 0)

@@ -187,3 +187,14 @@ def test_reshapes_to_nothing_need_opset_14() -> None:
     with pytest.raises(LackingError, match="export with opset 14"):
         exported(text, ["y"], opset=13)
     assert run(exported(text, ["y"], opset=14), {"x": np.zeros((2, 0, 3), np.float32)})[0].shape == (3, 0)
+
+
+def test_integers_of_64_bits_are_resized_to_known_sizes_only() -> None:
+    """ONNX Runtime's Resize has no values of this type; pixels are picked by index, which needs the sizes."""
+    text = """
+        x = Placeholder(dtype=int64, shape=[1,2,2,1])
+        size = Placeholder(dtype=int32, shape=[2])
+        y = ResizeNearestNeighbor(x, size, T=int64)
+    """
+    with pytest.raises(LackingError, match="64-bit integers are resized only to sizes that are known beforehand"):
+        exported(text, ["y"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import zlib
@@ -15,6 +16,11 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import evaluate
 
 RAMP = (np.arange(5 * 7 * 3).reshape(5, 7, 3) * 2).astype(np.uint8)
+
+TRANSPARENT_GIF = (
+    "R0lGODlhAwACAIEAAP8AAAD/AAAA/wkIByH5BAkFAAMALAAAAAADAAIAAAgJAAEMCDBAwICAACH5BAkFAAMALAAAAAADAAIAgf8AAAD/AAAA/wkI"
+    "BwgIAAcMEBBAYEAAIfkECQUAAwAsAQAAAAEAAQCB/wAAAP8AAAD/CQgHCAQAAQQEADs="
+)
 
 
 def saved(array: np.ndarray, kind: str, **options: object) -> np.ndarray:
@@ -189,6 +195,29 @@ def test_gif() -> None:
     assert decoded("DecodeImage", contents, expand_animations=False).shape == (3, 4, 3)
 
 
+def test_webp() -> None:
+    contents = saved(RAMP, "WEBP", lossless=True)
+    np.testing.assert_array_equal(decoded("DecodeWebP", contents), RAMP[None])
+    np.testing.assert_array_equal(decoded("DecodeImage", contents, expand_animations=False), RAMP)
+    deep = np.concatenate([RAMP, RAMP[..., :1] + 1], axis=2)
+    found = decoded("DecodeWebP", saved(deep, "WEBP", lossless=True, exact=True), channels=4)
+    np.testing.assert_array_equal(found, deep[None])
+
+
+def test_frames_of_a_gif_stay_below_the_next_ones_and_what_none_has_drawn_is_black() -> None:
+    """Three frames of red, green, blue and transparency, each of which asks to be taken away again; as TensorFlow 2.21
+    decodes them."""
+    contents = np.array(base64.b64decode(TRANSPARENT_GIF), object)
+    black, red, green, blue = [0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255]
+    frames = [
+        [[red, black, green], [black, blue, black]],
+        [[red, black, blue], [green, blue, black]],
+        [[red, red, blue], [green, blue, black]],
+    ]
+    np.testing.assert_array_equal(decoded("DecodeGif", contents), frames)
+    np.testing.assert_array_equal(decoded("DecodeImage", contents, expand_animations=False), frames[0])
+
+
 @pytest.mark.parametrize("data", [b"", b"no picture", saved(RAMP, "PNG").item()[:40], saved(RAMP, "JPEG").item()[:200]])
 def test_damaged(data: bytes) -> None:
     with pytest.raises(RunError) as caught:
@@ -227,3 +256,35 @@ def test_gif_takes_stills_and_says_where_a_file_ends() -> None:
         except RunError as error:
             said.add(error.what.partition(":")[0])
     assert said <= {"Invalid image data", "Unknown image file format. One of GIF, PNG, JPEG required"}
+
+
+def png(width: int, depth: int, colour: int, row: bytes, *parts: bytes) -> np.ndarray:
+    """A picture of one row, with parts, kind and content, in front of its pixels."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, 1, depth, colour, 0, 0, 0)
+    made = (head, *parts, b"IDAT" + zlib.compress(b"\0" + row), b"IEND")
+    chunks = (struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in made)
+    return np.array(b"\x89PNG\r\n\x1a\n" + b"".join(chunks), dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("picture", "deep", "shown"),
+    [
+        (png(3, 1, 0, b"\x60", b"tRNS\x00\xd4"), False, [[0, 0], [255, 255], [255, 255]]),
+        (png(3, 2, 0, b"\x48", b"tRNS\x00\x05"), False, [[85, 0], [0, 255], [170, 255]]),
+        (png(2, 4, 0, b"\xed", b"tRNS\x01\x9d"), True, [[61166, 65535], [56797, 0]]),
+        (png(2, 8, 0, b"\x55\xfc", b"tRNS\xfc\x55"), True, [[21845, 0], [64764, 65535]]),
+        (png(2, 16, 0, b"\x5b\x00\xf8\xf8", b"tRNS\xf8\xf8"), False, [[91, 255], [248, 0]]),
+    ],
+)
+def test_the_value_that_shows_nothing_is_of_the_files_depth(picture: np.ndarray, deep: bool, shown: list) -> None:
+    """TensorFlow 2.21's results: bits beyond the depth do not count, and 16 bits have such a value, too."""
+    result = decoded("DecodePng", picture, channels=4, dtype=DType.named("uint16" if deep else "uint8"))
+    assert result[0, :, [0, 3]].T.tolist() == shown
+
+
+@pytest.mark.parametrize("first", ["PLTE", "gAMA"])
+def test_a_gamma_behind_the_palette_does_not_count(first: str) -> None:
+    parts = [b"PLTE" + bytes.fromhex("b6cc5da2b943dde3608902e0"), b"gAMA" + struct.pack(">I", 45_455)]
+    picture = png(1, 2, 3, b"\x00", *(parts if first == "PLTE" else reversed(parts)))
+    expected = 184 if first == "PLTE" else 188  # TensorFlow 2.21's
+    assert decoded("DecodePng", picture, channels=1).tolist() == [[[expected]]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernels.cases import Case, cases
+from pocketgraph.graph import DType, Node
 from pocketgraph.kernels import evaluate
 
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -44,3 +45,17 @@ def test_as_tensorflow_has_them(case: Case) -> None:
 def test_values_of_tables(op: str, x: float, value: float) -> None:
     node = next(case.node for case in cases("bessel") if case.node.op == op)
     assert evaluate(node, [np.array(x)])[0] == pytest.approx(value, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("BesselI0", [np.inf, np.inf]), ("BesselI1", [np.inf, -np.inf]), ("BesselK0e", [1.25331414e-154, np.inf]),
+        ("FresnelCos", [0.5, -0.5]), ("FresnelSin", [0.5, -0.5]),
+        ("BesselI0e", [3.98942280e-155, 3.98942280e-155]), ("BesselI1e", [3.98942280e-155, -3.98942280e-155]),
+    ],
+)  # fmt: skip
+def test_arguments_whose_double_is_infinite(op: str, expected: list[float]) -> None:
+    """TensorFlow 2.21's numbers."""
+    (found,) = evaluate(Node("n", op, (), {"T": DType.named("double")}), (np.array([1e308, -1e308]),))
+    np.testing.assert_allclose(found, expected, rtol=1e-8)

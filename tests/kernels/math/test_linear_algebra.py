@@ -7,7 +7,9 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
+from pocketgraph.runtime import Session
 
 RANDOM = np.random.default_rng(3)
 
@@ -81,3 +83,35 @@ def test_least_squares_of_what_is_not_finite(bad: float, shape: tuple[int, int])
     (found,) = run("MatrixSolveLs", x, right, np.float64(0), fast=False)
     np.testing.assert_allclose(found[0], np.linalg.lstsq(x[0], right[0], rcond=None)[0], atol=1e-12)
     assert np.isnan(found[1]).all()
+
+
+@pytest.mark.parametrize("engine", [{"engine": "reference"}, {}], ids=["reference", "default"])
+@pytest.mark.parametrize(
+    ("equation", "want"),
+    [
+        ("ab->aab", [[[1, 2, 3], [0, 0, 0]], [[0, 0, 0], [4, 5, 6]]]),
+        ("a...->a...a", [[[1, 0], [2, 0], [3, 0]], [[0, 4], [0, 5], [0, 6]]]),
+        ("...a->...aa", [[[1, 0, 0], [0, 2, 0], [0, 0, 3]], [[4, 0, 0], [0, 5, 0], [0, 0, 6]]]),
+    ],
+)
+def test_a_label_that_stands_twice_in_an_einsums_result_writes_a_diagonal(
+    equation: str, want: list[object], engine: dict[str, str]
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2,3])
+        y = Einsum(x, N=1, T=float, equation="{equation}")
+    """)
+    with Session(graph, **engine) as session:
+        assert session.run(["y"], {"x": [[1, 2, 3], [4, 5, 6]]})[0].tolist() == want  # TensorFlow 2.21's
+
+
+def test_an_einsum_of_two_may_write_a_diagonal() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2,2])
+        z = Placeholder(dtype=float, shape=[2,3])
+        y = Einsum(x, z, N=2, T=float, equation="aa,ab->baa")
+    """)
+    feeds = {"x": [[1, 2], [3, 4]], "z": [[1, 2, 3], [4, 5, 6]]}
+    with Session(graph) as session:
+        found = session.run(["y"], feeds)[0].tolist()
+    assert found == [[[1, 0], [0, 16]], [[2, 0], [0, 20]], [[3, 0], [0, 24]]]  # TensorFlow 2.21's

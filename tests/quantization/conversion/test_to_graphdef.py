@@ -11,7 +11,7 @@ from graph_files import graph_file
 from pocketgraph.apps.quantizing import quantize
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, to_bytes
-from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph import DType, Graph, Node, const, opdefs, parse_ref
 from pocketgraph.graph.dtype import HALF
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.lowering import MAY_QUANTIZE
@@ -359,3 +359,30 @@ def test_a_branch_that_an_open_size_decides_fixes_that_size() -> None:
     feeds = {"x": data["x"][:1]}
     wanted, given = (Session(each).run(["y"], feeds)[0] for each in (whole, written))
     assert 0 < ((given - wanted) ** 2).sum() < 1e-2 * (wanted**2).sum()
+
+
+@pytest.mark.parametrize("kind", ["half", "bfloat16"])
+def test_a_network_of_sixteen_bits_becomes_a_graph_of_floats(kind: str) -> None:
+    """As in its .tflite file; TensorFlow refused a graph in which floats met halves."""
+    nodes = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4])
+        narrow = Cast(x, SrcT=float, DstT={kind})
+        sums = MatMul(narrow, w, T={kind})
+        units = Relu(sums, T={kind})
+        both = IdentityN(units, sums, T=[{kind},{kind}])
+        scores = MatMul(both, v, T={kind})
+        shares = Softmax(scores, T={kind})
+        y = Cast(shares, SrcT={kind}, DstT=float)
+    """)
+    dtype = DType.named(kind).numpy
+    weights = {name: (np.arange(np.prod(shape)).reshape(shape) % 7 / 4 - 0.75).astype(dtype)
+               for name, shape in (("w", (4, 6)), ("v", (6, 3)))}  # fmt: skip
+    graph = Graph([*(const(name, values) for name, values in weights.items()), *nodes])
+    rng = np.random.default_rng(0)
+    for how in ({"mode": "weights"}, {"samples": {"x": rng.normal(size=(40, 4)).astype(np.float32)}}):
+        written = from_bytes(quantize(graph, form="pb", outputs=["y"], **how).to_bytes())
+        for node in written:
+            given = [opdefs.output_dtypes(written[parse_ref(ref).name])[parse_ref(ref).port] for ref in node.inputs]
+            assert given == list(opdefs.input_dtypes(node)), node.name
+        found = Session(written).run(["y"], {"x": np.float32([[1, -2, 0.5, 1.5]])})[0]
+        np.testing.assert_allclose(found, [[0.6162, 0.1105, 0.2734]], atol=0.02)  # TensorFlow 2.21's

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pocketgraph import Session, export, quantize
+from command_line import call
+from pocketgraph import Session, export, quantize, save
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.graph import Versions
@@ -44,6 +46,40 @@ def test_a_row_has_as_many_numbers_as_the_matrix_has_rows() -> None:
     assert synthetic_shapes(model, ["y"]) == {"x": (1, 7)}
     turned = graph("x = Placeholder(dtype=float)\ny = MatMul(x, w, T=float, transpose_b=true)", w=(7, 2))
     assert synthetic_shapes(turned, ["y"]) == {"x": (1, 2)}
+
+
+def test_a_row_that_is_no_batch_is_as_long_as_what_it_meets(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """Lengths of series, one for each sample, are a batch, and stay one."""
+    biased = """
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 1]])
+        product = MatMul(x, w, T=float)
+        bias = Placeholder(dtype=float, shape=[?])
+        y = BiasAdd(product, bias, T=float)
+    """
+    assert synthetic_shapes(parse(biased), ["y"]) == {"x": (1, 4), "bias": (3,)}
+    mixed = """
+        lengths = Placeholder(dtype=float, shape=[?])
+        one = Const(int32 1)
+        steps = ExpandDims(lengths, one, T=float, Tdim=int32)
+        rows = Placeholder(dtype=float, shape=[?])
+        w = Const(float [[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 1]])
+        column = ExpandDims(rows, one, T=float, Tdim=int32)
+        weighed = MatMul(w, column, transpose_a=true, T=float)
+        y = MatMul(steps, weighed, transpose_b=true, T=float)
+    """
+    assert synthetic_shapes(parse(mixed), ["y"]) == {"lengths": (1,), "rows": (4,)}
+
+    save(parse(biased), tmp_path / "net.pb")
+    assert call("benchmark_model", f"--graph={tmp_path / 'net.pb'}", "--max_num_runs=1") == 0
+    said = capsys.readouterr()
+    assert "--input_layer=x,bias --input_layer_shape=1,4:3" in said.err
+    assert "Input shapes: [1,4:3]" in said.out
+    assert call("export", tmp_path / "net.pb", "-o", tmp_path / "net.tflite") == 0
+    capsys.readouterr()
+    assert call("export", tmp_path / "net.pb", "-o", tmp_path / "c", "--target=c") == 2
+    assert "say them: --input_shape=bias:3" in capsys.readouterr().err
+    assert call("export", tmp_path / "net.pb", "-o", tmp_path / "c", "--target=c", "--input_shape=bias:3") == 0
 
 
 def test_a_share_that_is_divided_by_is_one_number_and_keeps_all() -> None:

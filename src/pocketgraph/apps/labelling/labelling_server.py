@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from pocketgraph.apps.labelling.rater_agreement import agreement
 from pocketgraph.apps.labelling.suggestions import Suggestion
 from pocketgraph.apps.page_server import PageServer, Place, body_of
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+from pocketgraph.pages.json_text import finite
 
 MOST_OF_A_DECISION = 1 << 20
 """Bytes."""
@@ -95,8 +95,8 @@ class LabelServer(PageServer):
         return {
             "order": self._order,
             "raters": found.raters,
-            "pairs": [[*pair[:3], _finite(pair[3])] for pair in found.pairs],
-            "fleiss": _finite(found.fleiss),
+            "pairs": finite(found.pairs),
+            "fleiss": finite(found.fleiss),
             "shared": found.shared,
             "photos": [
                 {
@@ -186,7 +186,3 @@ def _plain(judgement: Judgement | None) -> dict[str, Any] | None:
             {"label": box.label, "pixels": [box.x, box.y, box.width, box.height]} for box in judgement.boxes
         ]
     return plain
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -43,13 +43,16 @@ MOST_STRETCHED = 1.2
 """How much wider or narrower a plane may be than the picture that it was made of: borders are left out or rounded."""
 
 
-def chosen(graph: Graph, output: str | None = None, kind: str | None = None) -> tuple[str, str | None]:
+def chosen(
+    graph: Graph, output: str | None = None, kind: str | None = None, labels: Sequence[str] = ()
+) -> tuple[str, str | None]:
     """The application for a graph, and the tensor that it reads where it reads one.
 
     Args:
         graph: the model.
         output: the tensor, where the caller knows it.
         kind: the application, where the caller knows it.
+        labels: the names that the caller has; two make one share of a sigmoid a classifier's.
 
     Raises:
         UsageError: there is no such application, or nothing tells which tensor it reads.
@@ -62,11 +65,11 @@ def chosen(graph: Graph, output: str | None = None, kind: str | None = None) -> 
         )
     if kind in ("speech", "detect", "benchmark"):
         return kind, output
-    found, tensor = _by_the_graph(graph, output)
+    found, tensor = _by_the_graph(graph, output, len(labels) == 2)
     return (found, tensor) if kind in (None, found) else (kind or found, output or tensor or find_output(graph))
 
 
-def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
+def _by_the_graph(graph: Graph, output: str | None, are_two: bool) -> tuple[str, str | None]:
     from pocketgraph.apps.live.detection import recognised
     from pocketgraph.apps.live.pictures import STYLES
     from pocketgraph.apps.live.pose_decoding import MAPS
@@ -95,7 +98,7 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
             return "pose", name
         if _is_picture(graph, source, made):
             return "image", name
-    scores = output or _scores(graph, sizes)
+    scores = output or _scores(graph, sizes, are_two)
     if scores is not None:
         return ("benchmark", None) if _is_one_of_several_rows(graph, source, scores) else ("classify", scores)
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
@@ -183,7 +186,7 @@ def application(
     from pocketgraph.apps.live.timing import BenchmarkApp
     from pocketgraph.datasets import presets
 
-    kind, output = chosen(graph, output_layer, "detect" if decoder and kind is None else kind)
+    kind, output = chosen(graph, output_layer, "detect" if decoder and kind is None else kind, labels)
     if output_layer is None and how.get("input_layer") is None and how.get("preset") is None:
         preset = presets.recognise(graph)
         how["preset"] = preset.name if preset is not None else None
@@ -296,10 +299,12 @@ def _picture(graph: Graph, source: str, sizes: SizesOf) -> str | None:
     return None
 
 
-def _scores(graph: Graph, sizes: SizesOf) -> str | None:
-    """The classifier's output by its preset, or the one end whose rows are scores; None where that is not clear."""
-    from pocketgraph.apps.picture_model import find_output
+def _scores(graph: Graph, sizes: SizesOf, are_two: bool) -> str | None:
+    """The classifier's output by its preset, or the one end whose rows are scores, or one share of two classes where
+    there are two; None where that is not clear."""
+    from pocketgraph.apps.picture_model import SHARES_OF_TWO, find_output
     from pocketgraph.datasets import presets
+    from pocketgraph.datasets.class_scores import VIEWS_OF_FILES
 
     preset = presets.recognise(graph)
     if preset is not None:
@@ -311,6 +316,9 @@ def _scores(graph: Graph, sizes: SizesOf) -> str | None:
     if graph[node_name(name)].op in BEST:
         name = graph[node_name(name)].data_inputs[0]
     dims = sizes(name)
+    if are_two and dims is not None and set(dims[1:]) <= {1}:
+        node = graph.find_producer(name, SAME_VALUES | VIEWS_OF_FILES)
+        return name if node is not None and node.op in SHARES_OF_TWO else None
     if dims is not None and (
         max((size or 0 for size in dims[1:]), default=0) < 2 or sum((size or 0) > 1 for size in dims[1:]) > 1
     ):

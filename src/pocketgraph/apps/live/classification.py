@@ -7,6 +7,7 @@ import numpy as np
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import center_square
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_shares
 
@@ -69,7 +70,8 @@ class Classification(Settings):
         if given.alone:
             self.average.forget()
         self.average.decay = float(self.decay)
-        averaged = self.average(scores)
+        shares = of_two(scores, self.labeler.labels, is_logit=self.labeler.gives_logits)
+        averaged = self.average(shares)
         best = self.labeler.best(averaged, int(self.top))
         least = self.threshold if self.average.shares else -np.inf
         shown = tuple((entry.label, entry.score) for entry in best if entry.score > least or entry is best[0])

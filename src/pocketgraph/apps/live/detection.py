@@ -19,15 +19,17 @@ from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, optio
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
+from pocketgraph.passes.graph_resizing import graph_resizing, resize_nodes
 from pocketgraph.runtime.unsupported_help import heads_before
 
 NAMED = "save the model with outputs called boxes, [n, 4] of top, left, bottom, right, and scores, [n]"
 """How the family of decoders that any model can be made for reads boxes."""
 FEW = 10  # boxes
+USUAL_SIDE = 320  # pixels, of the square that frames are brought to where nothing tells their size
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
@@ -163,7 +165,13 @@ class DetectionApp(Settings):
         for name, value in (("mean", family.mean), ("std", family.std)):
             how[name] = value if how.get(name) is None else how[name]
         self.parts = list(found.tensors)
-        self.model = PictureModel(graph, [found.tensors[part] for part in self.parts], fallback=320, **how)
+        tensors = [found.tensors[part] for part in self.parts]
+        side = (
+            None
+            if family.name == "detection_api" and _keeps_aspect_ratio(graph, how.get("input_layer"))
+            else USUAL_SIDE
+        )
+        self.model = PictureModel(graph, tensors, fallback=side, **how)
         self.family, self.labels = (
             family,
             tuple(labels) or (self.model.metadata_of_file.labels if self.model.metadata_of_file else ()),
@@ -231,6 +239,12 @@ class DetectionApp(Settings):
     def begin(self) -> None:
         """Forgets what it followed."""
         self.tracker = Tracker()
+
+
+def _keeps_aspect_ratio(graph: Graph, layer: str | None) -> bool:
+    """Whether a graph brings pictures to a size that follows from theirs, so that it takes them as they are."""
+    names = [node_name(layer)] if layer else [node.name for node in graph if node.op in PLACEHOLDERS]
+    return any(resize_nodes(graph, name) and graph_resizing(graph, name) is None for name in names)
 
 
 def sizes_in(graph: Graph) -> SizesOf:

@@ -20,7 +20,7 @@ MOST_LINES = 5  # classes that are drawn
 
 
 def annotated(pixels: Array, answer: Answer) -> Array:
-    """A frame with what was found in it; where the answer is a picture, that picture.
+    """A frame with what was found in it; where the answer is a picture, that one, as wide to its height as the frame.
 
     Args:
         pixels: uint8 [height, width, 3].
@@ -31,6 +31,9 @@ def annotated(pixels: Array, answer: Answer) -> Array:
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(np.ascontiguousarray(pixels if answer.picture is None else answer.picture))
+    down, across = image.height / pixels.shape[0], image.width / pixels.shape[1]
+    longer = min(max(down, across), max(1, 2 * min(down, across)))  # a strip stays as it is, and becomes no wall
+    image = image.resize((round(longer * pixels.shape[1]), round(longer * pixels.shape[0])))
     draw = ImageDraw.Draw(image)
     width, height = image.size
     stroke = max(2, min(width, height) // 160)

@@ -69,7 +69,7 @@ def as_pixels(found: Array, mean: Scale, std: Scale) -> Array:
         values = np.nan_to_num(planes.astype(np.float32))
         least, most = float(values.min()), float(values.max())
         if most <= OUTSIDE:  # else they are pixels already
-            own = mean != 0 and not (least >= -0.02 and most <= 1.02)
+            own = np.any(mean) and not (least >= -0.02 and most <= 1.02)
             values = values * _of_channels(std, planes) + _of_channels(mean, planes) if own else values * 255
         planes = np.clip(values, 0, 255).astype(np.uint8)  # cut, not rounded, as the original does
     return np.repeat(planes, 3, axis=2) if planes.shape[2] == 1 else planes
@@ -134,7 +134,7 @@ class StylizeApp(PictureApp):
         total = self.weights.sum()
         shares = self.weights / total if total > 0 else np.full(len(self.weights), 1 / len(self.weights))
         (found,), took = timed(self.model.of_pixels, given.pixels, {f"{STYLES}:0": shares.astype(np.float32)})
-        return Answer(picture=as_pixels(found, 0, 255), milliseconds=took)
+        return Answer(picture=as_pixels(found, self.model.mean, self.model.std), milliseconds=took)
 
 
 def slid(weights: Array, moved: int, value: float, last: int) -> tuple[Array, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -56,7 +57,7 @@ class Project:
         model: what it runs.
         source: the path of a finished .tflite file, which goes in as it is; "" where the model is to be exported.
         picture: how pictures go in; None where the first input is none.
-        gives_scores: whether the first output is a score for each class.
+        gives_scores: whether the first output is a score for each class, or one share for the second of two.
         labels: of the classes; empty where nobody gave them.
         golden: one set of inputs and the outputs that must come of them, by public name.
         tolerance: the difference from these that is allowed, as a share of the output's peak.
@@ -160,7 +161,8 @@ def about(project: Project) -> str:
     lines += [f"- out: {_said(port)}" for port in project.outputs]
     lines += [f"- {note}" for note in unproven(project.golden[1])]
     if project.gives_scores:
-        lines[len(project.inputs)] += ", a score for each class"
+        is_one = math.prod(project.outputs[0].sizes or ()) == 1
+        lines[len(project.inputs)] += ", the share of the second class" if is_one else ", a score for each class"
     return "\n".join(lines)
 
 

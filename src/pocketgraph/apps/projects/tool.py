@@ -12,13 +12,13 @@ import numpy as np
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import ProjectKind, kind_of, kinds_on
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
+from pocketgraph.apps.projects.scores import gives_scores, is_share_of_two, scores_first
 from pocketgraph.apps.projects.sound import front_beside, sound_in_a_row, sound_of
-from pocketgraph.apps.shipping.answer_judging import takes_labels
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
-from pocketgraph.datasets.class_scores import SHARES, VIEWS_OF_FILES, says_scores
+from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_input import layout_of
@@ -26,7 +26,7 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
 from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
 from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
-from pocketgraph.exporting.labels import check_labels, scores_of
+from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Source, check_sizes
 from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
@@ -37,7 +37,6 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
-from pocketgraph.graph.op_traits import SAME_VALUES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.class_names import class_names, labels_beside
 from pocketgraph.quantization.core.quantization_options import Progress
@@ -177,7 +176,7 @@ def make_project(
     model = model_to_export(source, how)
     model, finished = _as_it_is(model, where, kind, built_on)
     if labels and not finished:
-        model = _scores_first(model)
+        model = scores_first(model)
     model = _with_labels(model, where, reading.notify, is_finished=bool(finished))
     model, resized = as_large_as_resized(model)
     own += resized
@@ -206,8 +205,7 @@ def _with_labels(model: ExportModel, where: str | None, notify: Notify, *, is_fi
     scores = model.main.outputs[0].tensor
     if not is_finished and not model.labels:
         model = replace(model, labels=tuple(class_names(model.graph, scores)))
-    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
-    if where is None or is_told:
+    if where is None or model.labels or not says_scores(model.graph, scores):
         return model
     return replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify)))
 
@@ -267,16 +265,6 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
     return told, where
 
 
-def _scores_first(model: ExportModel) -> ExportModel:
-    """The model with what labels are of as the first of its outputs, which apps show."""
-    try:
-        scores = scores_of(model)
-    except UsageError:
-        return model  # which is told where a kind of project takes labels
-    entry = replace(model.main, outputs=(scores, *(port for port in model.main.outputs if port is not scores)))
-    return replace(model, entries=(entry, *model.entries[1:]))
-
-
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:
     for port in (*model.main.inputs, *model.main.outputs):
         if port.dtype.name not in NUMBERS:
@@ -301,6 +289,9 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     )  # what a run tells, where inference leaves sizes open
     model = replace(model, entries=(replace(model.main, outputs=outputs),))
     notes += unproven(wanted)
+    labels, picture, is_of_two = model.labels, _picture(model), is_share_of_two(model)
+    if is_of_two:
+        model = replace(model, labels=())  # those of a file are one for each score; the app has both
     if kind_of(kind).wanted_outputs is None:  # else labels may be of boxes or styles, which its writer knows
         try:
             check_labels(model)
@@ -327,7 +318,8 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         if not model.texts.takes_texts:
             front = OF_SPECTRA.format(step=spectrum_step(model.texts))
     return Project(
-        kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
+        kind, engine, names, model, source, picture,
+        is_of_two or gives_scores(model, takes_a_picture=picture is not None), labels, (feeds, wanted),
         CODED_TOLERANCE if is_coded or rounds else TOLERANCE, rounds, front, sound, notes,
     )  # fmt: skip
 
@@ -367,24 +359,6 @@ def _channels_first(model: ExportModel, kind: str) -> list[str]:
         f"'{port.name}' takes the channels of a picture first, {list(sizes)} (NCHW), and apps for {kind} give them "
         "last, so this one takes arrays; `pocketgraph app web` takes pictures for it"
     ]
-
-
-def _gives_scores(model: ExportModel) -> bool:
-    """Whether the first output is a score for each class."""
-    try:
-        scores_of(model)
-    except UsageError:
-        return False
-    if model.labels:
-        return True
-    return len(model.main.outputs) == 1 and (_picture(model) is not None or _are_shares(model))
-
-
-def _are_shares(model: ExportModel) -> bool:
-    """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
-    node = model.graph.find_producer(model.main.outputs[0].tensor, SAME_VALUES | VIEWS_OF_FILES)
-    shares = (*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic")
-    return node is not None and node.op in shares
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:

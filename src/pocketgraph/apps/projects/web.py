@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -75,7 +77,8 @@ def write(project: Project, folder: str) -> None:
     """
     path = os.path.join(folder, "public", "model.tflite")
     narrow_integers(project)
-    kind = "speech" if project.model.front is not None else chosen(project.model.graph, None, project.app or None)[0]
+    kind, _ = chosen(project.model.graph, None, project.app or None, project.labels)
+    kind = "speech" if project.model.front is not None else kind
     if kind == "speech" and (spectrum := _other_spectrum(project)):
         if project.app:
             raise UsageError(
@@ -83,7 +86,8 @@ def write(project: Project, folder: str) -> None:
                 hint=f"live hears with the whole graph; {option('app')}=benchmark makes a page that times the rest",
             )
         kind = "benchmark"
-    if kind == "benchmark" and not project.app and _takes_a_picture(project):
+    takes_picture = len(project.inputs) == 1 and _is_picture(project.inputs[0].sizes)
+    if kind == "benchmark" and not project.app and takes_picture:
         project.notes += filter(None, [unread_boxes({port.name: port.sizes or () for port in project.outputs})])
     sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
     project.model = replace(project.model, entries=(project.model.main, *sizes.values()))
@@ -99,8 +103,9 @@ def write(project: Project, folder: str) -> None:
         is_assumed = project.picture.is_assumed and is_usual  # else the application tells it
         project.picture = replace(project.picture, mean=mean, std=std, is_assumed=is_assumed)
     words = {
-        "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
-        "litert_version": LITERT_VERSION,
+        "title": project.name.title, "html_title": escape(project.name.title),
+        "json_title": json.dumps(project.name.title, ensure_ascii=False), "small": project.name.small,
+        "about": about(project), "front": front(project), "litert_version": LITERT_VERSION,
     }  # fmt: skip
     made = project_files("web", words)
     page = files("pocketgraph.apps.live") / "page"
@@ -249,10 +254,6 @@ def _described(graph: Graph, port: Port) -> PictureInput | None:
     except PocketgraphError:
         return None
     return found if min(found.height, found.width) > 1 else None
-
-
-def _takes_a_picture(project: Project) -> bool:
-    return len(project.inputs) == 1 and _is_picture(project.inputs[0].sizes)
 
 
 def _picture(project: Project, picture: PictureInput | None, detector: Any, usual: float | None) -> dict[str, Any]:

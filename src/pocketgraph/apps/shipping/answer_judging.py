@@ -179,7 +179,7 @@ def refuse_labels_of_boxes(graph: Graph, outputs: Sequence[str], labels: object)
 
 
 def takes_labels(graph: Graph, output: str) -> bool:
-    """Whether a file's metadata and apps take labels of an output: one for each score of a row, and so none of a single
-    score for the second of two classes."""
+    """Whether a file's metadata takes labels of an output: one for each score of a row, and so none of a single score
+    for the second of two classes."""
     sizes = infer(graph).shape(canonical(output)).dims
     return not sizes or sizes[-1] != 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pocketgraph.cli.shared.options import names as listed
-from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.cli.shared.output import echo, echo_json, escape, wide_console
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_page import Page
@@ -36,11 +35,11 @@ def command(name: str | None, rules: tuple[str, ...], as_json: bool) -> None:
     if name is not None:
         for one in listed(name):
             page = page_of(tool.find(one.partition("(")[0]))
-            echo(json.dumps(as_dict(page), indent=2)) if as_json else show(page)
+            echo_json(as_dict(page)) if as_json else show(page)
         return
     pages = [page_of(tool.find(rule)) for rule in tool.names()]
     if as_json:
-        echo(json.dumps([as_dict(page) for page in pages], indent=2))
+        echo_json([as_dict(page) for page in pages])
     else:
         show_all(pages)
 

@@ -32,7 +32,7 @@ def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, 
     """Print ops_to_register.h for MODELS: only the ops and CPU kernels that they need are registered.
 
     TensorFlow 1.15's own output, for a build of it with SELECTIVE_REGISTRATION. Ops that it has no kernel for are
-    named on stderr and left out.
+    named on stderr and left out. What functions hold, and nodes on a GPU, count like the rest (there, they do not).
 
     \b
       pocketgraph print_selective_registration_header --graphs=frozen.pb > ops_to_register.h

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pocketgraph.cli.shared.options import names
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.pages.quantities import counted, listed
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) 
     }
     answers = {name: any(found[target].is_complete for target in chosen) for name, chosen in asked.items()}
     if as_json:
-        echo(json.dumps([as_dict(one) for one in found.values()], indent=2))
+        echo_json([as_dict(one) for one in found.values()])
     else:
         for one in found.values():
             show(one)

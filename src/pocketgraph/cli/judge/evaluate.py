@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -11,13 +10,14 @@ import click
 from pocketgraph.cli.shared.data_options import (
     cluster_option,
     data_options,
+    json_option,
     reading_options,
     say,
     shape_option,
     shapes_of,
 )
 from pocketgraph.cli.shared.options import labels_option, page_place, signature_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 
 
 @click.command("evaluate")
@@ -31,7 +31,7 @@ from pocketgraph.cli.shared.output import echo
     "--skip", type=click.IntRange(0), default=0, help="Leave out the first so many, such as those calibrated with."
 )
 @click.option("--report", metavar="FILE.html", help="Write a page: which model to ship, and why.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 @cluster_option
 @signature_option
 @shape_option
@@ -66,4 +66,7 @@ def command(
         say(note)
     if report is not None:
         write_atomically(report, found.as_html(os.path.basename(os.path.normpath(place))).encode())
-    echo(json.dumps([verdict.as_dict() for verdict in found], indent=1) if as_json else repr(found))
+    if as_json:
+        echo_json([verdict.as_dict() for verdict in found], indent=1)
+    else:
+        echo(repr(found))

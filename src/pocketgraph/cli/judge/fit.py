@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import feeds, fixed_shape_option, shapes_of
+from pocketgraph.cli.shared.data_options import feed_option, feeds, fixed_shape_option, shapes_of
 from pocketgraph.cli.shared.options import names
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ MOST_TIMES = 4  # devices named with each advice; --json has all
 @fixed_shape_option
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
 @click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
-@click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1.")
+@feed_option
 @click.option("-o", "--output", "picture", default="", help="Draw latency against memory here: picture.svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
 def command(model: str | None, devices: str, device_file: str | None, as_json: bool, **flags: Any) -> int:
@@ -77,7 +76,7 @@ def command(model: str | None, devices: str, device_file: str | None, as_json: b
         memory=None if memory is None else round(memory * 1e6),
     )
     if as_json:
-        echo(json.dumps(as_dict(found), indent=2, allow_nan=False))
+        echo_json(as_dict(found))
     else:
         for line in _lines(found, os.path.basename(os.path.normpath(model))):
             echo(line)
@@ -251,7 +250,7 @@ def as_dict(found: DeviceFit) -> dict[str, Any]:
             for title, precision, is_micro in _classes(found)
             for known in [class_model(is_micro, precision)]
         ],
-        "notes": list(found.notes),
+        "notes": found.notes,
     }  # fmt: skip
 
 
@@ -267,5 +266,5 @@ def _device_dict(one: DeviceEstimate) -> dict[str, Any]:
             }
             for precision, latency in one.latency.items()
         },
-        "fits": one.fits, "reasons": list(one.reasons),
+        "fits": one.fits, "reasons": one.reasons,
     }  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shapes_of
 from pocketgraph.cli.shared.options import named_files, names, seed_option, signature_option
-from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.cli.shared.output import echo_json, escape, wide_console
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ def command(
         )  # fmt: skip
     b = b or a
     if as_json:
-        echo(json.dumps(as_dict(report, a, b), indent=2))
+        echo_json(as_dict(report, a, b))
     else:
         show(report, f"{a} on the reference engine" if engines else a, f"{b} by default" if engines else b)
     if not report.passed:
@@ -88,7 +86,7 @@ def command(
 
 
 def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
-    """The report for programs; numbers that JSON lacks become null."""
+    """The report for programs."""
     return {
         "a": a,
         "b": b,
@@ -97,19 +95,19 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
         "tolerance": report.tolerance,
         "runs": report.runs,
         "made_up": report.is_made_up,
-        "notes": list(report.notes),
+        "notes": report.notes,
         "outputs": [
             {
                 "name": d.name,
-                "shape": list(d.shape),
-                "max_abs": finite(d.largest),
-                "mean_abs": finite(d.mean),
-                "max_relative": finite(d.largest_relative),
-                "mean_relative": finite(d.mean_relative),
-                "worst_index": list(d.worst),
+                "shape": d.shape,
+                "max_abs": d.largest,
+                "mean_abs": d.mean,
+                "max_relative": d.largest_relative,
+                "mean_relative": d.mean_relative,
+                "worst_index": d.worst,
                 "top1": d.top1,
-                "snr_db": None if d.snr is None else finite(d.snr),
-                "kl": None if d.kl is None else finite(d.kl),
+                "snr_db": d.snr,
+                "kl": d.kl,
                 "problem": d.problem,
                 "passed": d.passed,
             }
@@ -120,11 +118,6 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
 
 NARROWEST = 8  # columns of an output's name, which is folded
 BETWEEN = 3  # columns of blanks beside each column of a table
-
-
-def finite(number: float) -> float | None:
-    """The number, or None where JSON has no word for it."""
-    return number if math.isfinite(number) else None
 
 
 def show(report: Report, a: str, b: str) -> None:

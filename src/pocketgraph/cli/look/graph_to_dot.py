@@ -34,7 +34,7 @@ def command(model: str | None, graph: str, dot_output: str, colors: bool, shapes
       pocketgraph graph_to_dot small.pb -o small.svg --colors --shapes --clusters
     """
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.formats.files import near
+    from pocketgraph.formats.files import check_place, near
     from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect import dot
 
@@ -45,6 +45,7 @@ def command(model: str | None, graph: str, dot_output: str, colors: bool, shapes
         raise UsageError("no file to write given", hint="pass --dot_output=graph.dot")
     if not os.path.exists(path):
         raise FormatError(f"Input graph file '{path}' does not exist!", hint=near(path))
+    check_place(dot_output, path)
     loaded = read_directory(path, notify=say)
     plain = not (colors or shapes or clusters)
     lines = dot.original_dot(loaded) if plain else dot.dot(loaded, colors=colors, shapes=shapes, clusters=clusters)

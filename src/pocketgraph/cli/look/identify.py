@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from pocketgraph.cli.shared.output import CALLED, echo
+from pocketgraph.cli.shared.output import CALLED, echo, echo_json
 
 
 @click.command("identify")
@@ -25,7 +23,7 @@ def command(paths: tuple[str, ...], as_json: bool, variables: bool) -> None:
 
     found = [identify(path) for path in paths]
     if as_json:
-        echo(json.dumps([one.as_dict() for one in found], indent=2))
+        echo_json([one.as_dict() for one in found])
     else:
         for one in found:
             echo(str(one).replace(one.path, "-") if one.path in CALLED else str(one))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import say
 from pocketgraph.cli.shared.options import named_files, names, signature_option
-from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
+from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def command(
     checked = description.checked
     if as_json:
         checks = {"checked": [{"part": part, "is": verdict} for part, verdict in checked]} if check else {}
-        echo(json.dumps({**as_dict(description), **checks}, indent=2))
+        echo_json({**as_dict(description), **checks})
     else:
         show(description, model, all_nodes)
         show_passes(description, all_passes)
@@ -113,21 +112,21 @@ def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
 def as_dict(description: Description) -> dict[str, Any]:
     """The description for programs."""
     return {
-        "feeds": {name: {"dtype": dtype, "shape": list(shape)} for name, (dtype, shape) in description.feeds.items()},
-        "fetches": list(description.fetches),
+        "feeds": {name: {"dtype": dtype, "shape": shape} for name, (dtype, shape) in description.feeds.items()},
+        "fetches": description.fetches,
         "parts": [
             {
                 "runs_on": p.runs_on,
-                "measured": list(p.measured),
+                "measured": p.measured,
                 "when_it_runs": p.is_dynamic,
-                "nodes": list(p.nodes),
-                "inputs": list(p.inputs),
-                "outputs": list(p.outputs),
+                "nodes": p.nodes,
+                "inputs": p.inputs,
+                "outputs": p.outputs,
             }
             for p in description.parts
         ],
         "reasons": dict(description.reasons),
-        "passes": {"changed_the_graph": list(description.passes), "switched_off": list(description.without)},
+        "passes": {"changed_the_graph": description.passes, "switched_off": description.without},
     }
 
 

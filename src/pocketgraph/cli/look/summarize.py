@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
-from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
+from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.graph.node import further_outputs, node_name
@@ -52,7 +51,7 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
             say(note)
     facts = pocketgraph.summarize(found.graph if found is not None else pocketgraph.load(model))
     if as_json:
-        echo(json.dumps(as_dict(facts, model), indent=2))
+        echo_json(as_dict(facts, model))
     else:
         show(facts, model, all_ops, found)
 
@@ -60,9 +59,9 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
 def as_dict(facts: Summary, path: str) -> dict[str, Any]:
     """The facts for programs."""
 
-    def endpoint(e: Any) -> dict[str, Any]:
-        dims = None if e.shape.dims is None else list(e.shape.dims)
-        return {"name": e.name, "op": e.op, "dtype": e.dtype.name if e.dtype else None, "shape": dims, "why": e.why}
+    def endpoint(e: EndpointSummary) -> dict[str, Any]:
+        dtype = e.dtype.name if e.dtype else None
+        return {"name": e.name, "op": e.op, "dtype": dtype, "shape": e.shape.dims, "why": e.why}
 
     public = facts.graph.public_signatures
     return {
@@ -101,14 +100,15 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     console.print(f", {counted(len(graph.functions), 'function')}" if graph.functions else "")
 
     _print_ends(facts, console)
+    variables = len(facts.variables) + len(facts.resource_variables)
     for line in facts.signature_lines if not is_model_file(graph) else ():
         console.print(escape(line), soft_wrap=True)
     for line in records_lines(facts):
         console.print(escape(line), soft_wrap=True)
     console.print(
         f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
-        f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
-        f"{human_readable(facts.variable_parameters)}; control edges: {facts.control_edges}"
+        f"{bytes_text(facts.const_bytes)}; variables: {variables} with {human_readable(facts.variable_parameters)}; "
+        f"control edges: {facts.control_edges}"
     )
     for device, count in facts.devices.items():
         console.print(f"device {escape(device)}: {counted(count, 'node')}")
@@ -121,7 +121,6 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     if others := unregistered(node.op for node in graph):
         text = f"it runs only where a program registers its custom operators: {', '.join(others)}"
         console.print(escape(text), soft_wrap=True)
-    variables = len(facts.variables) + len(facts.resource_variables)
     if variables and not has_values(path):
         text = (
             f"the values of {counted(variables, 'variable')} are not here: freeze_graph takes them from "
@@ -169,8 +168,7 @@ def _print_ends(facts: Summary, console: Any) -> None:
     shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
     longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
     needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
-    titles = ["", "name", "op", "type", "shape", "why"]
-    titles = titles[: None if console.width >= FULL_WIDTH else -1]
+    titles = ["", "name", "op", "type", "shape", "why"][: None if console.width >= FULL_WIDTH else -1]
     if console.width < WITHOUT_OPS:
         titles.remove("op")
     for column in titles:
@@ -217,7 +215,6 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     from pocketgraph.runtime.random_answers import random_nodes
 
     fed = fed_inputs(facts)
-    inputs = ",".join(e.name for e in fed)
     chosen = facts.main_outputs
     outputs = ",".join(chosen)
     nodes = quoted(",".join(dict.fromkeys(map(node_name, chosen))))
@@ -246,7 +243,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
         smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
     small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
-    ends = (f"--inputs={quoted(inputs)} " if inputs else "") + f"--outputs={quoted(outputs)}"
+    ends = (f"--inputs={quoted(','.join(e.name for e in fed))} " if fed else "") + f"--outputs={quoted(outputs)}"
     commands = [
         f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
         f"pocketgraph verify {model} {small} --outputs={quoted(outputs)}",
@@ -366,9 +363,8 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
         return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
     outputs = quoted(",".join(facts.main_outputs))
-    if not any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed) and all(
-        map(is_inferred, fed)
-    ):
+    takes_numbers = any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed)
+    if not takes_numbers and all(map(is_inferred, fed)):
         return f" --output_layer={outputs}"
     shapes = open_shapes(facts)
     fed = [e for e in fed if e.name in shapes]

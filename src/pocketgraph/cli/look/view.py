@@ -6,12 +6,15 @@ import os
 
 import click
 
+from pocketgraph.cli.shared.options import default_place
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
 
 PAGES = (".html", ".htm")
 ENDINGS = (*PAGES, ".svg", ".png")
+OWN = b'<body class="pocketgraph view">'
+"""In each page of it."""
 
 
 @click.command("view")
@@ -36,7 +39,7 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
     from pocketgraph.formats.files import check_place, write_atomically
 
     name = os.path.basename(os.path.normpath(model))
-    output = output or f"{os.path.splitext(name)[0] or name}.html"
+    output = output or default_place(f"{os.path.splitext(name)[0] or name}.html", "-o", OWN)
     ending = os.path.splitext(output)[1].lower()
     if ending not in ENDINGS:
         raise UsageError(f"a view is written as .html, .svg or .png, not as '{output}'", hint="-o page.html")

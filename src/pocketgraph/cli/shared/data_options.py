@@ -61,22 +61,25 @@ _READING = (
         help="Samples a second that the model hears; other recordings are resampled; default: the graph's, or 16000.",
     ),
 )
-_feed_option = click.option(
+threads_option = click.option(
+    "--threads", type=click.IntRange(1), default=usable_processors, help="Threads to compute with; default: all cores."
+)
+few_threads_option = click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+few_labels_option = click.option(
+    "--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True, help="How many labels to show."
+)
+feed_option = click.option(
     "--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."
 )
-sample_options = together(*_READING, _feed_option)
+sample_options = together(*_READING, feed_option)
 """How samples are read."""
 data_options = together(
     *_READING,
     click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
-    _feed_option,
-    click.option(
-        "--threads",
-        type=click.IntRange(1),
-        default=usable_processors,
-        help="Threads to compute with; default: all cores.",
-    ),
+    feed_option,
+    threads_option,
 )
 """How samples are read, and which tensors they go through."""
 picture_model_options = together(
@@ -88,7 +91,7 @@ picture_model_options = together(
     click.option("--input_height", "height", type=SIDE, help="Resize to this height; where the model leaves it open."),
     click.option("--input_mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
     click.option("--input_std", "std", type=float, help="Then divide it by this."),
-    click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
+    few_threads_option,
 )
 """Of a model that takes one picture, by the names that PictureModel's arguments have."""
 rate_option = click.option(

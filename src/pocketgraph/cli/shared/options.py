@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, quoted_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -142,6 +142,29 @@ def page_place(path: str, option: str = "--report") -> str:
     if not path.endswith(".html"):
         raise UsageError(f"a {option[2:]} is an .html page, not '{path}'", where=option)
     check_place(path)
+    return path
+
+
+def default_place(path: str, option: str, mark: bytes = b"") -> str:
+    """Where a file goes that the call names no place for: not over one that something else wrote.
+
+    Args:
+        path: the usual place.
+        option: the flag that names another.
+        mark: what is in files that the command itself writes again without a word; b"" where it asks for each.
+
+    Raises:
+        UsageError: another file is there.
+    """
+    if not os.path.isfile(path):
+        return path
+    with open(path, "rb") as file:
+        if not mark or mark not in file.read():
+            raise UsageError(
+                f"a file of this name is there, and stays, as {option} does not name it",
+                where=path,
+                hint=f"{option} {quoted_path(path)} replaces it; or give another name",
+            )
     return path
 
 

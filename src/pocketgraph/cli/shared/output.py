@@ -22,6 +22,13 @@ def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(_called(str(message)), err=err, nl=nl)
 
 
+def echo_json(content: Any, **how: Any) -> None:
+    """Prints a report for programs; ``how`` as for ``json_text``."""
+    from pocketgraph.pages.json_text import json_text
+
+    echo(json_text(content, **how))
+
+
 def one_line(name: str) -> str:
     """A file's name as part of a line: an end of line in it is shown, and does not end the line."""
     return name.replace("\n", "\\n")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.output import CALLED
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
 
 READ = frozenset({
     "model", "a", "b", "source", "graph", "in_graph", "input_graph", "input", "path", "paths", "models", "graphs",
@@ -62,8 +62,12 @@ def _reading(context: click.Context, parameter: click.Parameter, value: Any) -> 
     folder = _folder(context)
     path = context.meta[KEPT] = os.path.join(folder, "stdin")
     CALLED[path] = "standard input"
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    try:
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        what = f"standard input cannot be kept: {error.strerror or error}"
+        raise PocketgraphError(what, where=folder, hint="set TMPDIR to a folder with room for the model") from None
     if not os.path.getsize(path):
         raise UsageError("nothing came in on standard input", hint="pocketgraph COMMAND - < model.pb")
     return path

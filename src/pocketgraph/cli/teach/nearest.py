@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.output import echo, one_line
+from pocketgraph.cli.shared.data_options import json_option
+from pocketgraph.cli.shared.output import echo, echo_json, one_line
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -18,7 +18,7 @@ from pocketgraph.pages.quantities import counted
 @click.option("--model", help="The model that the vectors are of; needed for photos.")
 @click.option("--vectors", help="Ask for the vectors of this file instead of photos.")
 @click.option("--count", "-k", type=click.IntRange(1), default=5, show_default=True, help="How many to name and ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str | None, **how: Any) -> None:
     """Name those of the vectors in KNOWN (of embed) that are nearest to PHOTOS, with the cosines between them.
 
@@ -60,7 +60,7 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
     judged = [entry for entry in entries if entry["label"] in table.labels and entry["label"] and entry["votes"]]
     right = sum(entry["votes"][0]["label"] == entry["label"] for entry in judged)
     if how["as_json"]:
-        echo(json.dumps({"photos": entries, "judged": len(judged), "right": right}, indent=2))
+        echo_json({"photos": entries, "judged": len(judged), "right": right})
         return
     for entry in entries:
         voted = entry["votes"][:1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
-from pocketgraph.cli.shared.options import page_place, seed_option
+from pocketgraph.cli.shared.options import default_place, page_place, seed_option
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
@@ -29,6 +29,7 @@ DOWNLOADED = "frozen_graph.pb", "quantized_graph.pb"
 """What the files of MobileNets are called that the original downloaded."""
 BASE = "http://download.tensorflow.org/models/mobilenet_v1_1.0_224_frozen.tgz"
 """What the original downloaded where nobody named a model."""
+DEFAULT = "retrained_graph.pb"
 DISTORTIONS = ("mirror", "random_crop", "random_scale", "random_brightness", "phone")
 NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
@@ -50,8 +51,8 @@ TUNING = ("learning_rate", "train_batch_size")
     "model",
     help="The base: any classifier of pictures, recordings or rows, a frozen graph or a SavedModel.",
 )
-@click.option("--output_graph", "-o", default="retrained_graph.pb", show_default=True,
-              help="The new model: a frozen graph.")  # fmt: skip
+@click.option("--output_graph", "-o", default="",
+              help=f"The new model: a frozen graph; default: {DEFAULT}, where that name is free.")  # fmt: skip
 @click.option("--output_labels",
               help="Where the names of the classes go; default: beside the graph, labels.txt if free.")  # fmt: skip
 @click.option("--saved_model_dir", default="", metavar="DIR", help="Write a SavedModel too, to a new directory.")
@@ -144,15 +145,17 @@ def command(
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
     tuning = _tuning(train_layers, how_many_training_steps, given)
     distortions = Distortions(*(how.pop(name) for name in DISTORTIONS))
-    beside = "retrained_graph.pb" if output_graph in CALLED else output_graph  # a pipe has no folder
+    if not output_graph:
+        output_graph = DEFAULT if os.path.isdir(_unfinished(DEFAULT)) else default_place(DEFAULT, "-o")
+    beside = DEFAULT if output_graph in CALLED else output_graph  # a pipe has no folder
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
     for place in (output_graph, labels_file):
-        check_place(place)
+        check_place(place, base)
     for folder in filter(None, (summaries_dir, bottleneck_dir, saved_model_dir)):
         check_folder(folder)
     _check_saved_model_place(saved_model_dir, (output_graph, labels_file, page, summaries_dir or ""))
-    unfinished = f"{output_graph}.unfinished"
+    unfinished = _unfinished(output_graph)
     if os.path.isdir(unfinished):
         echo("note: going on from an interrupted call", err=True)
     with connected(cluster_address), progress_bar() as tell, _removed_on_errors(unfinished):
@@ -186,6 +189,11 @@ def command(
     echo(f"{', '.join(written)}; next:")
     for command_line in commands:
         echo(f"  {command_line}")
+
+
+def _unfinished(graph: str) -> str:
+    """The folder that a call which was interrupted goes on from."""
+    return f"{graph}.unfinished"
 
 
 def _in_folder(base: str | None, folder: str) -> str | None:

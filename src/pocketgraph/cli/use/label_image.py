@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say, with_model
+from pocketgraph.cli.shared.data_options import feeds, json_option, picture_model_options, say, with_model
 from pocketgraph.cli.shared.options import flag_bool, labels_option, signature_option
-from pocketgraph.cli.shared.output import echo, one_line
+from pocketgraph.cli.shared.output import echo, echo_json, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -35,7 +34,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
     default="cpp",
     help="Lines as the original C++ program writes them, 'label (index): score', or its Python twin, 'label score'.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
 @click.option("--root_dir", default="", help="Look for --image and --graph (not --labels) in this folder.")
 @signature_option
@@ -88,7 +87,7 @@ def command(
             for prediction in found.predictions:
                 echo(line(prediction, style))
     if as_json:
-        echo(json.dumps(results, indent=2))
+        echo_json(results)
     if results and not labeler.labels:
         say(without_names())
     if failures:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import click
 
-from pocketgraph.cli.shared.data_options import say, with_model
+from pocketgraph.cli.shared.data_options import few_labels_option, few_threads_option, json_option, say, with_model
 from pocketgraph.cli.shared.options import labels_option, names
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 SHOWN = 60  # characters of a text
@@ -24,10 +23,9 @@ SHOWN = 60  # characters of a text
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
 @labels_option("; default: beside the graph, or in a table of it, else indexes")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
-@click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
-              help="How many labels to show.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@few_labels_option
+@json_option
+@few_threads_option
 def command(
     texts: Sequence[str],
     data: str | None,
@@ -72,4 +70,4 @@ def command(
         for name, _, score in best:
             echo(f"{name} (score = {score:.5f})")
     if as_json:
-        echo(json.dumps(results, indent=2, ensure_ascii=False))
+        echo_json(results, ensure_ascii=False)

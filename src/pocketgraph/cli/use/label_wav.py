@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import rate_option, say, with_model
+from pocketgraph.cli.shared.data_options import (
+    few_labels_option,
+    few_threads_option,
+    json_option,
+    rate_option,
+    say,
+    with_model,
+)
 from pocketgraph.cli.shared.options import labels_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -26,16 +32,15 @@ from pocketgraph.pages.quantities import counted
 @click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @rate_option
-@click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
-              help="How many labels to show.")  # fmt: skip
+@few_labels_option
 @click.option(
     "--style",
     type=click.Choice(["python", "cpp"]),
     default="python",
     help="Lines as label_wav.py writes them, 'label (score = 0.12345)', or as label_wav.cc, 'label (index): score'.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+@json_option
+@few_threads_option
 def command(
     recordings: Sequence[str],
     wav: tuple[str, ...],
@@ -94,6 +99,6 @@ def command(
         for name, index, score in best:
             echo(f"{name} (score = {score:.5f})" if style == "python" else f"{name} ({index}): {score:g}")
     if as_json:
-        echo(json.dumps(results, indent=2))
+        echo_json(results)
     if failures:
         raise PocketgraphError(f"{failures} of {counted(len(paths), 'recording')} could not be labelled")

@@ -107,7 +107,8 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     how["feeds"] = feeds(how.pop("feed"))
     wanted = [how["output_layer"]] if how["output_layer"] else None
     graph = read_model(model, wanted, signature=signature, notify=say)
-    found, output = chosen(graph, how["output_layer"], kind)
+    names = read_labels(labels) if labels else []
+    found, output = chosen(graph, how["output_layer"], kind, names)
     if found == "speech":
         output = output or find_output(graph)
     if found in ("classify", "speech") and output is not None:
@@ -115,7 +116,7 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     elif found == "detect" and not labels:
         given = labels_beside_detector(model, graph, class_counts(graph), say)
     else:
-        given = read_labels(labels) if labels else []
+        given = names
     made: Application = application(graph, kind, given, **how)
     if warning := misfit(graph, made):
         echo(f"warning: {warning}", err=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from pocketgraph.cli.shared.data_options import rate_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.data_options import json_option, rate_option
+from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 
@@ -42,7 +40,7 @@ from pocketgraph.errors import UsageError
 @click.option("--minimum_count", type=click.IntRange(1), default=3, show_default=True,
               help="How many results there have to be in the time that is averaged over.")  # fmt: skip
 @click.option("--verbose", is_flag=True, help="Print each word as it is found, with the figures so far.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@json_option
 def command(
     wav: str,
     graph: str,
@@ -103,4 +101,4 @@ def command(
     figures = {
         name: getattr(accuracy, name) for name in ("truths", "matched", "correct", "wrong", "false_positives", "missed")
     }
-    echo(json.dumps({"words": words, **figures}, indent=2))
+    echo_json({"words": words, **figures})

@@ -83,7 +83,10 @@ class WhileLoop:
 
     def _variable(self, enter: Node, merge: Node) -> LoopVariable:
         readers = self.graph.consumers.get(merge.name, ())
-        switches = [node for node in readers if node.op == "Switch"]
+        switches = [
+            node for node in readers
+            if node.op == "Switch" and self.graph.producer(node.data_inputs[1]).op == "LoopCond"
+        ]  # fmt: skip
         others = [node_name(ref) for ref in merge.data_inputs if node_name(ref) != enter.name]
         step = self.graph.nodes.get(others[0]) if len(others) == 1 else None
         if len(switches) != 1 or step is None or step.op != "NextIteration":

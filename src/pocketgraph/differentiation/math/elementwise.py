@@ -57,13 +57,13 @@ def squared_difference(op: NodeGradient) -> Pair:
 
 @gradient("Pow")
 def power(op: NodeGradient) -> Pair:
-    """By the exponent it is 0 where the base is not positive."""
-    x, y = op.inputs
+    """By the exponent it is 0 where the base is not positive; of complex numbers, where it is 0."""
+    x, y, z = map(op.conj, (*op.inputs, op.output()))
     by_x = op.mul(op.mul(op.grad, y), op.add("Pow", x, op.add("Sub", y, op.number(1))))
-    is_positive = op.add("Greater", x, op.number(0))
+    is_positive = op.add("NotEqual" if op.dtype.is_complex else "Greater", x, op.number(0))
     ones = op.add("OnesLike", x)
     log = op.add("Select", is_positive, op.add("Log", op.add("Select", is_positive, x, ones)), op.zeros(x))
-    return op.unbroadcast(by_x, op.mul(op.mul(op.grad, op.output()), log))
+    return op.unbroadcast(by_x, op.mul(op.mul(op.grad, z), log))
 
 
 @gradient("Maximum", "Minimum")
@@ -179,16 +179,17 @@ INVERSE_DERIVATIVES: dict[str, Callable[[NodeGradient], str]] = {
 """One divided by the derivative."""
 
 
-gradient(*DERIVATIVES)(lambda op: op.mul(op.grad, DERIVATIVES[op.node.op](op)))
-gradient(*INVERSE_DERIVATIVES)(lambda op: op.add("RealDiv", op.grad, INVERSE_DERIVATIVES[op.node.op](op)))
+gradient(*DERIVATIVES)(lambda op: op.mul(op.grad, op.conj(DERIVATIVES[op.node.op](op))))
+gradient(*INVERSE_DERIVATIVES)(lambda op: op.add("RealDiv", op.grad, op.conj(INVERSE_DERIVATIVES[op.node.op](op))))
 gradient("Neg")(lambda op: op.add("Neg", op.grad))
-gradient("Acos")(lambda op: op.add("Neg", op.add("RealDiv", op.grad, _cathetus(op))))
+gradient("Acos")(lambda op: op.add("Neg", op.add("RealDiv", op.grad, op.conj(_cathetus(op)))))
 
 
 @gradient("Reciprocal", "Inv", "Sqrt", "Rsqrt", "Tanh", "Sigmoid")
 def by_its_result(op: NodeGradient) -> str:
-    """TensorFlow has an op for each that takes the result and its gradient."""
-    return op.add(f"{op.node.op}Grad", op.output(), op.grad)
+    """TensorFlow has an op for each that takes the result and its gradient; all but two conjugate the result."""
+    result = op.conj(op.output()) if op.node.op in ("Tanh", "Sigmoid") else op.output()
+    return op.add(f"{op.node.op}Grad", result, op.grad)
 
 
 @gradient("TanhGrad")

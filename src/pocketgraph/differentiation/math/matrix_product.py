@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.differentiation.node_gradient import NodeGradient
-from pocketgraph.errors import GraphError
 
 gradient("MatMul")(lambda op: _factors(op, "MatMul", ("transpose_a", "transpose_b")))
 gradient("BatchMatMul")(lambda op: _factors(op, "BatchMatMul", ("adj_x", "adj_y")))
-gradient("BatchMatMulV2")(lambda op: _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y"))))
+gradient("BatchMatMulV2", "BatchMatMulV3")(
+    lambda op: _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y")))
+)
 
 
 def _summed_over_batches(op: NodeGradient, by_each: tuple[str, str]) -> Sequence[str]:
@@ -34,6 +35,8 @@ def _summed_over_batches(op: NodeGradient, by_each: tuple[str, str]) -> Sequence
 def _factors(op: NodeGradient, product: str, names: tuple[str, str]) -> tuple[str, str]:
     """The gradients by the two factors; ``names`` are the attributes that say which is transposed."""
     a, b, grad = op.inputs[0], op.inputs[1], op.grad
+    if product == "MatMul":  # which only transposes; the others have the adjoint
+        a, b = op.conj(a), op.conj(b)
     flipped = bool(op.attr(names[0])), bool(op.attr(names[1]))
 
     def times(x: str, y: str, of_x: bool, of_y: bool) -> str:
@@ -50,11 +53,10 @@ def _factors(op: NodeGradient, product: str, names: tuple[str, str]) -> tuple[st
 
 @gradient("MatrixInverse")
 def inverse(op: NodeGradient) -> str:
-    """Of A⁻¹ with the gradient G: -A⁻ᵀ G A⁻ᵀ."""
-    if op.attr("adjoint"):
-        raise GraphError("the inverse of an adjoint has no gradient here")
-    inner = op.add("BatchMatMul", op.grad, op.output(), adj_y=True)
-    return op.add("Neg", op.add("BatchMatMul", op.output(), inner, adj_x=True))
+    """Of A⁻¹ with the gradient G: -A⁻ᵀ G A⁻ᵀ; of the inverse of Aᵀ, with Gᵀ."""
+    is_turned = bool(op.attr("adjoint"))
+    inner = op.add("BatchMatMul", op.grad, op.output(), adj_x=is_turned, adj_y=not is_turned)
+    return op.add("Neg", op.add("BatchMatMul", op.output(), inner, adj_x=not is_turned))
 
 
 @gradient("MatrixDeterminant")
@@ -121,53 +123,55 @@ def cross_product(op: NodeGradient) -> tuple[str, str]:
     return op.add("Cross", y, op.grad), op.add("Cross", op.grad, x)
 
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
 @gradient("Einsum")
 def einsum(op: NodeGradient) -> Sequence[str]:
     """Of "ab,bc->ac" with the gradient G: G·Yᵀ as "ac,bc->ab", and Xᵀ·G as "ab,ac->bc".
 
-    What is summed over and only one operand has is repeated.
+    What was broadcast is summed, what is summed over and only one operand has is repeated, and a diagonal goes back to
+    a diagonal.
     """
-    operands, result = _labels(op)
+    left, _, result = str(op.attr("equation")).replace(" ", "").replace("...", ".").partition("->")
+    operands = left.split(",")
+    may_broadcast = _may_broadcast(op, operands)
     found = []
     for place, own in enumerate(operands):
-        if len(set(own)) < len(own):
-            raise GraphError("an Einsum with a diagonal has no gradient here")
-        pairs = list(zip(operands, op.inputs, strict=True))
+        pairs = list(zip(operands, map(op.conj, op.inputs), strict=True))
         others = pairs[:place] + pairs[place + 1 :]
         known = set(result).union(*(set(labels) for labels, _ in others))
-        kept = "".join(label for label in own if label in known)
-        equation = ",".join([result, *(labels for labels, _ in others)]) + "->" + kept
-        value = op.add("Einsum", [op.grad, *(ref for _, ref in others)], equation=equation.encode())
-        if kept != own:
-            for axis, label in enumerate(own):
-                if label not in known:
-                    value = op.add("ExpandDims", value, op.const(axis))
-            value = op.add("BroadcastTo", value, op.shape_of_input(place))
-        found.append(value)
+        once = "".join(dict.fromkeys(own))
+        kept = "".join(label for label in once if label in known)
+        outer = "." + kept.replace(".", "") if may_broadcast and "." in kept else kept
+        value = _contraction(op, outer, (result, op.grad), *others)
+        if outer.startswith(".") and may_broadcast:
+            shape = op.add("Shape", _contraction(op, outer, (own, op.inputs[place])))
+            axes = op.add("BroadcastGradientArgs", shape, op.add("Shape", value))
+            value = op.add("Reshape", op.add("Sum", value, axes), shape)
+        if kept != outer:
+            value = _contraction(op, kept, (outer, value))
+        if kept != once:
+            before, _, behind = once.partition(".") if "." in kept else (once, "", "")
+            for axis in [*(axis for axis, label in enumerate(before) if label not in known),
+                         *(-1 - axis for axis, label in enumerate(behind[::-1]) if label not in known)]:  # fmt: skip
+                value = op.add("ExpandDims", value, op.const(axis))
+            whole = op.inputs[place] if own == once else _contraction(op, once, (own, op.inputs[place]))
+            value = op.add("BroadcastTo", value, op.shape(whole) if own == once else op.add("Shape", whole))
+        found.append(value if own == once else _contraction(op, own, (once, value)))
     return found
 
 
-def _labels(op: NodeGradient) -> tuple[list[str], str]:
-    """The labels of each operand and of the result, a letter an axis."""
-    left, _, result = str(op.attr("equation")).replace(" ", "").partition("->")
-    operands = left.split(",")
-    if "." not in left + result:
-        return operands, result
-    letters = [letter for letter in LETTERS if letter not in left + result]
-    ranks = [
-        op.rank(ref) - len(labels.replace("...", "")) if "." in labels else 0
-        for labels, ref in zip(operands, op.inputs, strict=True)
-    ]
-    shapes = {
-        tuple(op.static(ref))[labels.index(".") : labels.index(".") + rank]
-        for labels, ref, rank in zip(operands, op.inputs, ranks, strict=True) if rank
-    }  # fmt: skip
-    if len(shapes) > 1 or (shapes and None in next(iter(shapes)) and sum(map(bool, ranks)) > 1):
-        raise GraphError("an Einsum that broadcasts has no gradient here")
-    return (
-        [labels.replace("...", "".join(letters[:rank])) for labels, rank in zip(operands, ranks, strict=True)],
-        result.replace("...", "".join(letters[: max(ranks)])),
+def _may_broadcast(op: NodeGradient, operands: Sequence[str]) -> bool:
+    """Whether dimensions that an ellipsis stands for, written as a dot, may differ among the operands."""
+    seen = set()
+    for labels, ref in zip(operands, op.inputs, strict=True):
+        if "." in labels:
+            begin, shape = labels.index("."), op.static(ref)
+            seen.add(None if shape.rank is None else tuple(shape)[begin : shape.rank - len(labels) + begin + 1])
+    return len(seen) > 1 or (
+        sum("." in labels for labels in operands) > 1 and any(None in (dims or (None,)) for dims in seen)
     )
+
+
+def _contraction(op: NodeGradient, result: str, *operands: tuple[str, str]) -> str:
+    """An Einsum of labels and tensors."""
+    equation = ",".join(labels for labels, _ in operands) + "->" + result
+    return op.add("Einsum", [ref for _, ref in operands], equation=equation.replace(".", "...").encode())

@@ -73,7 +73,7 @@ def product(op: NodeGradient) -> str:
     rows = op.add("Reshape", front, op.add("Pack", [count, op.const(-1)], axis=0))
     before = op.add("Cumprod", rows, op.const(0), exclusive=True)
     behind = op.add("Cumprod", rows, op.const(0), exclusive=True, reverse=True)
-    others = op.add("Reshape", op.mul(before, behind), op.add("Shape", front))
+    others = op.add("Reshape", op.conj(op.mul(before, behind)), op.add("Shape", front))
     back = op.add("Transpose", others, op.const(np.argsort(order)))
     return op.mul(back, spread(op, op.grad))
 
@@ -104,11 +104,12 @@ def running_sum(op: NodeGradient) -> str:
 
 @gradient("Cumprod")
 def running_product(op: NodeGradient) -> str:
+    """By an element that is 0, 0: what TensorFlow 2 says, where 1.15 has NaN."""
     weighted = op.add(
         "Cumsum", op.mul(op.output(), op.grad), op.inputs[1], exclusive=op.attr("exclusive"),
         reverse=not op.attr("reverse"),
     )  # fmt: skip
-    return op.add("RealDiv", weighted, op.inputs[0])
+    return op.add("DivNoNan", weighted, op.inputs[0])
 
 
 @gradient("CumulativeLogsumexp")
@@ -205,12 +206,17 @@ def unsorted_segment_extreme(op: NodeGradient) -> str:
     return op.add("SelectV2", found, op.add("GatherV2", weighted, places, op.const(0)), op.number(0))
 
 
-@gradient("SparseSegmentSum")
+@gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
 def sparse_segment_sum(op: NodeGradient) -> str:
     gathered = op.add("GatherV2", op.grad, op.inputs[2], op.const(0))
     return op.add("UnsortedSegmentSum", gathered, op.inputs[1], rows(op, 0))
 
 
-@gradient("SparseSegmentMean", "SparseSegmentSqrtN")
+@gradient(
+    "SparseSegmentMean",
+    "SparseSegmentSqrtN",
+    "SparseSegmentMeanWithNumSegments",
+    "SparseSegmentSqrtNWithNumSegments",
+)
 def sparse_segment_mean(op: NodeGradient) -> str:
-    return op.add(f"{op.node.op}Grad", op.grad, op.inputs[1], op.inputs[2], rows(op, 0))
+    return op.add(f"{op.node.op.removesuffix('WithNumSegments')}Grad", op.grad, op.inputs[1], op.inputs[2], rows(op, 0))

@@ -32,10 +32,6 @@ def _where(op: NodeGradient, x: float, there: str, elsewhere: str) -> str:
     return op.add("SelectV2", op.add("Equal", op.inputs[0], op.number(x)), there, elsewhere)
 
 
-def _of_x(name: str) -> Callable[[NodeGradient], str]:
-    return lambda op: op.add(name, op.inputs[0])
-
-
 def _falling(name: str) -> Callable[[NodeGradient], str]:
     return lambda op: op.add("Neg", op.add(name, op.inputs[0]))
 
@@ -66,7 +62,7 @@ def _spence(op: NodeGradient) -> str:
 
 
 DERIVATIVES: dict[str, Callable[[NodeGradient], str]] = {
-    "BesselI0": _of_x("BesselI1"),
+    "BesselI0": lambda op: op.add("BesselI1", op.inputs[0]),
     "BesselI0e": lambda op: op.add("Sub", op.add("BesselI1e", op.inputs[0]), _signed_result(op)),
     "BesselI1": _of_order_one("BesselI0"),
     "BesselI1e": _bessel_i1e,

@@ -58,7 +58,7 @@ def convert_branches(
         conversion.emit.bound[f"{name}:0"] = value
         ends = conversion.guards.chosen_by(conversion.items[name])
         assert ends is not None
-        taken = _place(conversion, name, ends[1])
+        taken = conversion.items[name].data.index(ends[1])
         with conversion.emit.at(conversion.items[name].node):
             if _reads_index(conversion, name):
                 index = [conversion.emit.const(np.int32(taken)), conversion.emit.const(np.int32(1 - taken))]
@@ -73,10 +73,6 @@ def _reads_index(conversion: NodeConversion, name: str) -> bool:
     return Endpoint(name, 1) in conversion.prepared.outputs or any(
         canonical(ref) == f"{name}:1" for node in consumers for ref in node.data_inputs
     )
-
-
-def _place(conversion: NodeConversion, name: str, endpoint: Endpoint) -> int:
-    return list(conversion.items[name].data).index(endpoint)
 
 
 def _is_ready(conversion: NodeConversion, merge: str, within: frozenset[Guard]) -> bool:

@@ -58,7 +58,7 @@ def computed_type(code: str, dtype: DType) -> DType | None:
     order: tuple[DType, ...]
     if dtype.is_floating:
         order = (FLOAT, DOUBLE) if dtype is not DOUBLE else (FLOAT,)
-    elif dtype.name in ("int64", "uint32", "uint64"):
+    elif dtype.name in ("int32", "int64", "uint32", "uint64"):
         order = (INT64, DOUBLE, FLOAT)
     else:
         order = (INT32, INT64, FLOAT)

@@ -130,11 +130,10 @@ def _outputs(model: ExportModel, files: dict[str, bytes]) -> list[Table]:
         return [((0, "string", port.name), (3, "table", _content(FEATURE, ()))) for port in ports]
     check_labels(model)
     scores = scores_of(model)
-    return [_scores(model, files) if port is scores else _plain(port) for port in ports]
-
-
-def _plain(port: Port) -> Table:
-    return ((0, "string", port.name), (3, "table", _content(FEATURE, ())))
+    return [
+        _scores(model, files) if port is scores else ((0, "string", port.name), (3, "table", _content(FEATURE, ())))
+        for port in ports
+    ]
 
 
 def _scores(model: ExportModel, files: dict[str, bytes]) -> Table:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.errors import FormatError, GraphError, did_you_mean
 from pocketgraph.formats.checkpoints import ordered_code
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent
 from pocketgraph.graph import DType, Tensor
@@ -28,14 +28,31 @@ class Checkpoint(Mapping[str, Tensor]):
     """
 
     prefix: str
+    _index: Mapping[str, Any]  # what it holds of each tensor
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
         self.prefix = os.fspath(prefix)
         self._tensors: dict[str, Tensor] = {}
 
-    @abstractmethod
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
     def entry(self, name: str) -> BundleEntry:
         """What the index says of one tensor; needs no data. Raises KeyError or FormatError."""
+        if name not in self._index:
+            hint = did_you_mean(name, self._index)
+            raise KeyError(f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else ""))
+        return self._decode(self._index[name], name)
+
+    @abstractmethod
+    def _decode(self, value: Any, name: str) -> BundleEntry:
+        """What the index says, as it holds it, decoded."""
 
     @abstractmethod
     def _stored(self, name: str, entry: BundleEntry) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, did_you_mean
+from pocketgraph.errors import FormatError
 from pocketgraph.formats.checkpoints import checkpoint_base, ordered_code
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, slice_extents
 from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
@@ -42,7 +42,7 @@ class CheckpointV1(checkpoint_base.Checkpoint):
         self.files = v1_files(self.prefix)
         if not self.files:
             raise FormatError("there is no checkpoint of the older V1 form here", where=self.prefix)
-        self._entries: dict[str, BundleEntry] = {}
+        self._index: dict[str, BundleEntry] = {}
         self._places: dict[tuple[str, tuple[Extent, ...]], int] = {}
         self._tables: list[SortedTable] = []
         self._bytes = 0
@@ -54,30 +54,16 @@ class CheckpointV1(checkpoint_base.Checkpoint):
             for name, entry in _held(table, file):
                 self._add(name, entry, number)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
     def __repr__(self) -> str:
         return f"CheckpointV1({self.prefix!r}: {counted(len(self), 'tensor')} in {counted(len(self.files), 'file')})"
 
-    def entry(self, name: str) -> BundleEntry:
-        try:
-            return self._entries[name]
-        except KeyError:
-            hint = did_you_mean(name, self._entries)
-            raise KeyError(
-                f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else "")
-            ) from None
+    def _decode(self, value: Any, name: str) -> BundleEntry:
+        entry: BundleEntry = value
+        return entry
 
     def _add(self, name: str, entry: BundleEntry, number: int) -> None:
         """Takes what one file says of a tensor together with what the others said."""
-        before = self._entries.get(name)
+        before = self._index.get(name)
         if before is not None and (before.dtype, before.shape) != (entry.dtype, entry.shape):
             raise self._error(f"{self.files[number]} has it with another type or shape than an earlier file", name)
         for extents in entry.slices:
@@ -85,7 +71,7 @@ class CheckpointV1(checkpoint_base.Checkpoint):
                 raise self._error(f"the slice {_shown(extents)} is stored twice", name)
             self._places[name, extents] = number
         slices = (() if before is None else before.slices) + entry.slices
-        self._entries[name] = BundleEntry(entry.dtype, entry.shape, slices=slices)
+        self._index[name] = BundleEntry(entry.dtype, entry.shape, slices=slices)
 
     def _tensor(self, name: str, entry: BundleEntry) -> Tensor:
         if any(size < 0 for size in entry.shape) or len(entry.shape) > LARGEST_RANK:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, did_you_mean
+from pocketgraph.errors import FormatError
 from pocketgraph.formats.checkpoints import bundle_tensor, checkpoint_base, ordered_code
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, Header
 from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
@@ -55,7 +55,7 @@ class CheckpointV2(checkpoint_base.Checkpoint):
     def _read_index(self) -> None:
         index = self.prefix + ".index"
         header: Header | None = None
-        self._raw: dict[str, bytes] = {}
+        self._index: dict[str, bytes] = {}
         self._slices: dict[bytes, bytes] = {}
         self._opened = _state_of(index)
         for key, view in SortedTable(memoryview(_content_of(index)), index):
@@ -65,7 +65,7 @@ class CheckpointV2(checkpoint_base.Checkpoint):
             elif key.startswith(b"\0"):
                 self._slices[key] = value
             else:
-                self._raw[_decoded(key, index)] = value
+                self._index[_decoded(key, index)] = value
         if header is None:
             raise FormatError("the checkpoint has no header entry; the file is of another kind", where=index)
         self.num_shards = header.num_shards
@@ -86,27 +86,8 @@ class CheckpointV2(checkpoint_base.Checkpoint):
                 "the checkpoint was written anew since it was opened", where=self.prefix, hint="open it again"
             )
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._raw
-
     def __repr__(self) -> str:
         return f"CheckpointV2({self.prefix!r}: {counted(len(self), 'tensor')} in {self.num_shards} shards)"
-
-    def entry(self, name: str) -> BundleEntry:
-        """What the index says of one tensor; needs no data file. Raises KeyError or FormatError."""
-        try:
-            return self._decode(self._raw[name], name)
-        except KeyError:
-            hint = did_you_mean(name, self._raw)
-            raise KeyError(
-                f"key {name} not found in checkpoint {self.prefix}" + (f"; {hint}" if hint else "")
-            ) from None
 
     def _header(self, value: bytes) -> Header:
         index = self.prefix + ".index"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, pair, transposed
 from pocketgraph.graph.dtype import FLOAT
 
 OPS = {
@@ -28,8 +28,12 @@ def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTe
         FormatError: no function has this name.
     """
     if isinstance(function, Mapping):  # a serialized function or layer
-        inner = function.get("config")
-        function = inner if isinstance(inner, str) else function.get("class_name")
+        if function.get("class_name") in writer.model.rules:
+            inner, rule = writer.inner(function, "activation")
+            made = rule(inner, [value])
+            return made[0] if isinstance(made, list) else made
+        config = function.get("config")
+        function = config if isinstance(config, str) else function.get("class_name")
     if function in IDENTITIES:
         return value
     if function in OPS:
@@ -59,6 +63,23 @@ def _hard_sigmoid(writer: LayerWriter, value: KerasTensor, slope: float) -> Kera
     """Keras 2 has a slope of 0.2, Keras 3 one of a sixth."""
     limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
     return writer.add("Minimum", writer.add("Maximum", scaled(writer, value, slope, 0.5), limits[0]), limits[1])
+
+
+def softmax_along(writer: LayerWriter, value: KerasTensor, axis: Any) -> KerasTensor:
+    """The softmax along an axis.
+
+    Raises:
+        FormatError: it is along several.
+    """
+    axes = [one % len(value.dims) for one in pair(axis, 1)]
+    if len(axes) != 1:
+        raise writer.refuse(f"is a softmax along the axes {axes} together, which is not read")
+    last = len(value.dims) - 1
+    if axes == [last]:
+        return writer.add("Softmax", value)
+    order = list(range(len(value.dims)))
+    order[axes[0]], order[last] = last, axes[0]
+    return transposed(writer, writer.add("Softmax", transposed(writer, value, order)), order)
 
 
 def scaled(writer: LayerWriter, value: KerasTensor, factor: Any, offset: Any = None) -> KerasTensor:

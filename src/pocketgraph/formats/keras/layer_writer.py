@@ -18,6 +18,15 @@ from pocketgraph.graph.tensor import Array
 Dims = tuple["int | None", ...]
 
 
+AS_SAVED_MODEL = "give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')"
+FORGETS_MASKS = frozenset(("MultiHeadAttention",))
+"""Layers of Keras 3 that take away the masks of what they are called with."""
+READS_MASKS_ALONE = frozenset((
+    "Attention", "AdditiveAttention", "GroupQueryAttention", "GroupedQueryAttention", "Multiply", "Maximum", "Minimum",
+))  # fmt: skip
+"""Layers that read masks which a file does not name in their calls."""
+
+
 class KerasTensor(NamedTuple):
     """A tensor: its name, its sizes with the batch's first, as far as known, and its element type.
 
@@ -38,19 +47,45 @@ class ModelNodes:
         weights: the stored values by name.
         where: the file, for messages.
         version: of the Keras whose functions are meant; "" for those of TensorFlow.js.
+        rules: how each class of layers is written, for those in others.
     """
 
-    def __init__(self, weights: Mapping[str, Array], where: str, version: str = "") -> None:
-        self.version = version
+    def __init__(
+        self, weights: Mapping[str, Array], where: str, version: str = "", rules: Mapping[str, Rule] | None = None
+    ) -> None:
+        self.version, self.rules = version, rules or {}
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
+        self._mask_readers: dict[str, list[tuple[str, str]]] = {}
         self._constants: dict[str, KerasTensor] = {}
         self._endings: dict[tuple[str, str], list[str]] = {}
         for name in weights:
             first, *inner, last = name.split("/") if "/" in name else ("", name)
             for part in (first, *inner):  # a layer's name, or that of the cell in it
                 self._endings.setdefault((part, last), []).append(name)
+
+    @property
+    def counts_any_mask(self) -> bool:
+        """Whether a step of merged tensors counts where it does in one of them, as since Keras 3.4, not in all."""
+        return self.version.startswith("3.") and not self.version.startswith(("3.0.", "3.1.", "3.2.", "3.3."))
+
+    def note_mask_readers(self, kind: str, call: str, values: Sequence[KerasTensor]) -> None:
+        """Makes sure that nothing else reads the masks that an attention of Keras 3.8 and later takes away.
+
+        Raises:
+            FormatError: something does, so that the order of the layers' calls would decide the answer.
+        """
+        if self.version.startswith("3.") and kind in FORGETS_MASKS | READS_MASKS_ALONE:
+            for ref in {value.ref for value in values if value.mask}:
+                others = self._mask_readers.setdefault(ref, [])
+                others.append((kind, call))
+                if len(others) > 1 and FORGETS_MASKS.intersection(one for one, _ in others):
+                    named = " and ".join(f"'{one}'" for _, one in others[-2:])
+                    raise FormatError(
+                        f"{named} read one mask, of which Keras 3 shows the second none", where=self.where,
+                        hint=AS_SAVED_MODEL,
+                    )  # fmt: skip
 
     def put(self, node: Node) -> str:
         self.nodes[node.name] = node
@@ -65,7 +100,8 @@ class ModelNodes:
         owner = f"{layer}/{part}" if part else layer
         found = [one for one in found if f"/{owner}/" in f"/{one}"]
         inside = [one for one in found if one.startswith(scope)] or found
-        return inside[0] if len(inside) == 1 else None
+        is_one = all(np.array_equal(self.weights[one], self.weights[inside[0]]) for one in inside[1:])
+        return inside[0] if inside and is_one else None  # a layer that others share is stored with each
 
     def constant(self, name: str) -> KerasTensor:
         """The constant of a stored weight, made once however many calls read it."""
@@ -81,30 +117,51 @@ class LayerWriter:
 
     Attributes:
         layer: its name.
-        owners: the names of layers that its weights may be stored under: its own, and its wrapper's.
+        owners: the names of layers that its weights may be stored under: its own, and its wrappers'.
         kind: its class.
         config: what the file says of it.
         model: where its nodes go.
+        has_own_mask: whether the call says itself which steps count.
         given, named: what the call has by place and by name, with tensors as values; of a call inside another nothing.
     """
 
     def __init__(
-        self, model: ModelNodes, kind: str, config: Mapping[str, Any], scope: str, call: str, wrapper: str = ""
+        self,
+        model: ModelNodes,
+        kind: str,
+        config: Mapping[str, Any],
+        scope: str,
+        call: str,
+        wrappers: tuple[str, ...] = (),
     ) -> None:
         self.model, self.kind, self.config = model, kind, config
         self.layer = str(config.get("name", call))
-        self.owners = (self.layer, wrapper) if wrapper else (self.layer,)
+        self.owners = (self.layer, *wrappers)
         self.scope, self.call = scope, call
         self.given: Sequence[Any] = ()
         self.named: Mapping[str, Any] = {}
+        self.has_own_mask = False
 
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
         return FormatError(
             f"the layer '{self.layer}' ({self.kind}) {reason}",
             where=self.model.where,
-            hint="give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')",
+            hint=AS_SAVED_MODEL,
         )
+
+    def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
+        """What a layer in this one is written with, and how.
+
+        Raises:
+            FormatError: it is of a kind that is not read.
+        """
+        kind, told = str(described["class_name"]), described["config"]
+        config = told if isinstance(told, Mapping) else {"layers": told}
+        inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.owners)
+        if kind not in self.model.rules:
+            raise inner.refuse("is of a kind that is not read inside another")
+        return inner, self.model.rules[kind]
 
     def expect(self, **settings: object) -> None:
         """Makes sure that settings are as given here, where the file says any.
@@ -181,6 +238,10 @@ class LayerWriter:
         bounds = [self.const([at], "axis") for at in (axis, axis + 1)]
         return self.add("StridedSlice", shape, *bounds, self.const([1], "step"), dims=(), shrink_axis_mask=1)
 
+    def all_sizes(self, value: KerasTensor) -> list[int | KerasTensor]:
+        """The sizes of a tensor, of which some are known when the model runs."""
+        return [self.size(value, axis) if size is None else size for axis, size in enumerate(value.dims)]
+
     def sizes(self, wanted: Sequence[int | KerasTensor]) -> KerasTensor:
         """A vector of sizes, of which some are known when the model runs."""
         numbers = [one for one in wanted if isinstance(one, int)]
@@ -220,6 +281,42 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
     known = [size for size in sizes if size is not None]
     dims = (*values[0].dims[:axis], sum(known) if len(known) == len(sizes) else None, *values[0].dims[axis + 1 :])
     return writer.add("ConcatV2", list(values), writer.const(axis, "axis"), dims=dims)
+
+
+def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """A tensor of whole numbers as floats; another as it is."""
+    return value if value.dtype is FLOAT else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
+
+
+def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:
+    """A tensor with one more axis, of one element."""
+    dims = (*value.dims[:axis], 1, *value.dims[axis:])
+    return writer.add("ExpandDims", value, writer.const(axis, "axis"), dims=dims)
+
+
+def transposed(writer: LayerWriter, value: KerasTensor, order: Sequence[int], name: str = "") -> KerasTensor:
+    """A tensor with its axes in another order."""
+    dims = tuple(value.dims[axis] for axis in order)
+    return writer.add("Transpose", value, writer.const(list(order), "order"), dims=dims, name=name)
+
+
+def contraction(writer: LayerWriter, equation: str, *values: KerasTensor) -> KerasTensor:
+    """Einstein's sum, as ``ab,bc->ac`` tells it; ``...`` are axes that several tensors share, to the left."""
+    left, _, right = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int | None] = {}
+    shared: Dims = ()
+    for names, value in zip(left.split(","), values, strict=True):
+        if "..." in names:
+            first = names.index("...")
+            last = len(value.dims) - (len(names) - first - 3)
+            shared = broadcast(shared, value.dims[first:last])
+            axes = (*value.dims[:first], *value.dims[last:])
+        else:
+            axes = value.dims
+        sizes |= {name: size or sizes.get(name) for name, size in zip(names.replace("...", ""), axes, strict=True)}
+    before, _, after = right.partition("...") if "..." in right else (right, "", "")
+    dims = (*(sizes[name] for name in before), *(shared if "..." in right else ()), *(sizes[name] for name in after))
+    return writer.add("Einsum", values, dims=dims, equation=equation.replace(" ", "").encode())
 
 
 def pair(value: Any, count: int = 2) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, expanded, transposed
+from pocketgraph.formats.keras.window_layers import convolution
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -34,34 +35,68 @@ class LoopOverTime(NamedTuple):
 
 
 def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
-    """SimpleRNN, LSTM and GRU."""
-    writer.expect(stateful=False, time_major=False)
+    """SimpleRNN, LSTM and GRU, and those with convolutions in place of products."""
+    writer.expect(stateful=False, time_major=False, num_constants=None)
     value, *given = inputs
-    units = int(writer.config["units"])
+    units = int(writer.config["units"] if "units" in writer.config else writer.config["filters"])
     step, count, products = CELLS[writer.kind](writer, value, units)
     batch = value.dims[0] if value.dims[0] is not None else writer.size(value, 0)
-    zeros = writer.add(
-        "Fill", writer.sizes([batch, units]), writer.const(0, "zero", FLOAT), dims=(value.dims[0], units)
-    )
-    results, states = _over_time(writer, products, value.mask, step, given or [zeros] * count)
-    first = results if writer.config.get("return_sequences", False) else states[0]
+    space = writer.all_sizes(products)[2:-1] if len(products.dims) > 3 else []
+    dims = (value.dims[0], *products.dims[2:-1], units)
+    zeros = writer.add("Fill", writer.sizes([batch, *space, units]), writer.const(0, "zero", FLOAT), dims=dims)
+    is_blind = bool(given) and writer.model.version.startswith("3.") and not writer.has_own_mask  # as Keras 3 is
+    mask = None if is_blind else value.mask
+    results, states = _over_time(writer, products, mask, step, given or [zeros] * count, zeros)
+    if writer.kind == "ConvLSTM1D":
+        results, *states = (writer.add("Squeeze", one, dims=(*one.dims[:-3], *one.dims[-2:]),
+                            squeeze_dims=(len(one.dims) - 3,)) for one in (results, *states))  # fmt: skip
+    keeps_time = bool(writer.config.get("return_sequences", False))
+    first = results._replace(mask=value.mask) if keeps_time else states[0]
     return [first, *states] if writer.config.get("return_state", False) else first
+
+
+def loop_over_cells(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+    """RNN of a cell, or of several, each a layer that reads what the one before gives."""
+    value, *given = inputs
+    outer, cell = writer.config, writer.config["cell"]
+    cells = cell["config"]["cells"] if cell["class_name"] == "StackedRNNCells" else [cell]
+    if cell["config"].get("reverse_state_order"):
+        raise writer.refuse("has reverse_state_order=True, which is not read")
+    states: list[KerasTensor] = []
+    for at, one in enumerate(cells):
+        kind = str(one["class_name"]).removesuffix("Cell")
+        if kind not in CELLS or kind == one["class_name"]:
+            raise writer.refuse(f"has the cell {one['class_name']}, which is not read")
+        ways = {"return_state": True, "return_sequences": True, "go_backwards": outer.get("go_backwards") and not at}
+        inner, rule = writer.inner({"class_name": kind, "config": {**outer, **one["config"], **ways}}, f"cell_{at}")
+        count = 2 if kind == "LSTM" else 1
+        made = rule(inner, [value, *given[:count]])
+        assert isinstance(made, list), "it returns its states"
+        given, states, value = given[count:], states + made[1:], made[0]
+    first = value if outer.get("return_sequences", False) else states[-count]
+    return [first, *states] if outer.get("return_state", False) else first
 
 
 def _in_steps(writer: LayerWriter, value: KerasTensor, name: str) -> KerasTensor:
     """A tensor with time ahead of the batch, and in the order in which it is read."""
-    order = [1, 0, *range(2, len(value.dims))]
-    dims: Dims = tuple(value.dims[axis] for axis in order)
-    made = writer.add("Transpose", value, writer.const(order, "order"), dims=dims, name=name)
+    made = transposed(writer, value, [1, 0, *range(2, len(value.dims))], name)
     if writer.config.get("go_backwards", False):
         made = writer.add("ReverseV2", made, writer.const([0], "axis"))
     return made
 
 
 def _over_time(
-    writer: LayerWriter, products: KerasTensor, mask: KerasTensor | None, step: Step, start: Sequence[KerasTensor]
+    writer: LayerWriter,
+    products: KerasTensor,
+    mask: KerasTensor | None,
+    step: Step,
+    start: Sequence[KerasTensor],
+    zeros: KerasTensor,
 ) -> tuple[KerasTensor, list[KerasTensor]]:
-    """The results of all steps, [batch, time, units], and the last states."""
+    """The results of all steps, [batch, time, …, units], and the last states.
+
+    A step that does not count has the result of the one before, at first zeros, or zeros throughout.
+    """
     loop = LoopOverTime(writer)
     length = products.dims[1] if products.dims[1] is not None else writer.size(products, 1)
     length = writer.const(length, "length") if isinstance(length, int) else length
@@ -70,7 +105,9 @@ def _over_time(
     if mask is not None:
         read.append(_filled(writer, _in_steps(writer, mask, "mask_steps"), steps, length))
     array, flow = _array(writer, length, start[0])
-    variables = [writer.const(0, "time"), flow, *start]
+    is_zero = bool(writer.config.get("zero_output_for_mask", False))
+    has_results = mask is not None and start[0] is not zeros and not is_zero
+    variables = [writer.const(0, "time"), flow, *start, *([zeros] if has_results else [])]
     entered = [writer.add("Enter", one, dims=one.dims, frame_name=loop.frame) for one in variables]
     merged = [writer.add("Merge", [one, one], dims=one.dims) for one in entered]
     goes_on = writer.add("LoopCond", writer.add("Less", merged[0], loop.constant(length)))
@@ -83,11 +120,20 @@ def _over_time(
         writer.add("TensorArrayReadV3", loop.constant(handle), time, loop.constant(filled), dims=dims, dtype=dtype)
         for handle, filled, dims, dtype in read
     ]
-    made = step(loop, inside[0], states)
+    made = step(loop, inside[0], states[: len(start)])
+    shown = made[0]
     if mask is not None:
-        counts = writer.add("ExpandDims", inside[1], writer.const(1, "number"), dims=(inside[1].dims[0], 1))
+        counts = inside[1]
+        while len(counts.dims) < len(zeros.dims):
+            counts = writer.add("ExpandDims", counts, writer.const(-1 if len(counts.dims) > 1 else 1, "number"),
+                                dims=(*counts.dims, 1))  # fmt: skip
+        if has_results or is_zero:
+            made = [*made, shown]
+            states = [*states[: len(start)], loop.constant(zeros) if is_zero else states[-1]]
         made = [writer.add("SelectV2", counts, new, old, dims=old.dims) for new, old in zip(made, states, strict=True)]
-    written = writer.add("TensorArrayWriteV3", loop.constant(array), time, made[0], flow, dims=())
+        shown = made[-1] if has_results or is_zero else made[0]
+        made = made if has_results else made[: len(start)]
+    written = writer.add("TensorArrayWriteV3", loop.constant(array), time, shown, flow, dims=())
     after = [writer.add("AddV2", time, writer.const(1, "number")), written, *made]
     _wait_for(writer, time, outside)
     nodes = writer.model.nodes
@@ -95,10 +141,9 @@ def _over_time(
         back = writer.add("NextIteration", value, dims=value.dims)
         nodes[merge.ref] = nodes[merge.ref].replace(inputs=[enter.ref, back.ref])
     _, flow, *states = (writer.add("Exit", one, dims=one.dims) for one in switched)
-    dims = (products.dims[1], products.dims[0], start[0].dims[-1])
+    dims = (products.dims[1], products.dims[0], *zeros.dims[1:])
     stacked = writer.add("TensorArrayGatherV3", array, steps, flow, dims=dims, dtype=FLOAT)
-    results = writer.add("Transpose", stacked, writer.const([1, 0, 2], "order"), dims=(dims[1], dims[0], dims[2]))
-    return results, list(states)
+    return transposed(writer, stacked, [1, 0, *range(2, len(dims))]), list(states[: len(start)])
 
 
 def _wait_for(writer: LayerWriter, time: KerasTensor, outside: Collection[str]) -> None:
@@ -123,6 +168,16 @@ def _filled(
     return array, flow, value.dims[1:], value.dtype
 
 
+def _convolved(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """The convolutions of the inputs of all steps, and the bias, as a larger batch."""
+    frames = writer.reshaped(value, (None, *value.dims[2:]))
+    inner = LayerWriter(writer.model, f"Conv{writer.kind[-2:]}", {**writer.config, "activation": None}, writer.scope,
+                        f"{writer.call}/frames")  # fmt: skip
+    inner.owners = writer.owners
+    made = convolution(inner, [frames])
+    return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)
+
+
 def _products(writer: LayerWriter, value: KerasTensor, bias: np.ndarray | None) -> KerasTensor:
     """The inputs of all steps times their weights, and the bias."""
     kernel = writer.weight("kernel")
@@ -137,13 +192,17 @@ def _bias(writer: LayerWriter) -> np.ndarray | None:
 
 
 def _times(loop: LoopOverTime, value: KerasTensor, matrix: KerasTensor) -> KerasTensor:
-    return loop.writer.add("MatMul", value, loop.constant(matrix), dims=(value.dims[0], matrix.dims[1]))
+    dims = (*value.dims[:-1], matrix.dims[-1])
+    if len(dims) == 2:
+        return loop.writer.add("MatMul", value, loop.constant(matrix), dims=dims)
+    op, strides = "Conv3D" if len(dims) == 5 else "Conv2D", (1,) * len(dims)
+    return loop.writer.add(op, value, loop.constant(matrix), dims=dims, strides=strides, padding=b"SAME")
 
 
 def _gates(loop: LoopOverTime, value: KerasTensor, count: int) -> list[KerasTensor]:
     """A tensor's columns in equal parts."""
-    dims = (value.dims[0], int(value.dims[1] or 0) // count)
-    split = loop.writer.add("Split", loop.writer.const(1, "number"), value, dims=dims, num_split=count)
+    dims = (*value.dims[:-1], int(value.dims[-1] or 0) // count)
+    split = loop.writer.add("Split", loop.writer.const(len(dims) - 1, "number"), value, dims=dims, num_split=count)
     return [split._replace(ref=f"{split.ref}:{port}" if port else split.ref) for port in range(count)]
 
 
@@ -158,8 +217,12 @@ def simple_rnn(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Ste
 
 
 def lstm(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int, KerasTensor]:
-    matrix = writer.weight("recurrent_kernel")
+    """Long short-term memory; of ConvLSTM the states are pictures, which a convolution reads in place of a product."""
+    matrix, is_conv = writer.weight("recurrent_kernel"), writer.kind.startswith("Conv")
     outer, gate = writer.config.get("activation", "tanh"), writer.config.get("recurrent_activation", "hard_sigmoid")
+    products = _convolved(writer, value) if is_conv else _products(writer, value, _bias(writer))
+    if writer.kind == "ConvLSTM1D":
+        products, matrix = expanded(writer, products, 2), expanded(writer, matrix, 0)
 
     def step(loop: LoopOverTime, product: KerasTensor, states: list[KerasTensor]) -> list[KerasTensor]:
         result, cell = states
@@ -170,7 +233,7 @@ def lstm(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int
         cell = writer.add("AddV2", writer.add("Mul", keep, cell), new)
         return [writer.add("Mul", show, activated(writer, cell, outer)), cell]
 
-    return step, 2, _products(writer, value, _bias(writer))
+    return step, 2, products
 
 
 def gru(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int, KerasTensor]:
@@ -207,5 +270,8 @@ def gru(writer: LayerWriter, value: KerasTensor, units: int) -> tuple[Step, int,
     return step, 1, _products(writer, value, bias)
 
 
-CELLS = {"SimpleRNN": simple_rnn, "LSTM": lstm, "GRU": gru}
-RULES: dict[str, Rule] = dict.fromkeys(CELLS, recurrent)
+CELLS = {
+    "SimpleRNN": simple_rnn, "LSTM": lstm, "GRU": gru,
+    "ConvLSTM1D": lstm, "ConvLSTM2D": lstm, "ConvLSTM3D": lstm,
+}  # fmt: skip
+RULES: dict[str, Rule] = {**dict.fromkeys(CELLS, recurrent), "RNN": loop_over_cells}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, MissingExtraError
 from pocketgraph.formats.content import WITH_KERAS
+from pocketgraph.formats.files import mapped
+from pocketgraph.formats.keras.keras_1_models import by_name, in_words_of_keras_2, turned, weights_of_keras_2
 from pocketgraph.formats.keras.saved_variables import variables_of_layers
 from pocketgraph.formats.keras.topology import Config, parse
 from pocketgraph.graph import Graph
@@ -25,6 +28,9 @@ from pocketgraph.protobuf.wire import Buffer
 
 DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, MemoryError)
 """What h5py raises for files that are not what they say."""
+WEIGHTS_ENDINGS = (".weights.h5", ".h5", ".hdf5", "_weights.h5", "-weights.h5")
+"""How a file of weights is called whose model ``NAME.json`` describes, after NAME."""
+LATEST = "3.4"  # the version whose functions are meant where a file of Keras 3 says none
 HIGHEST_RATIO = 1100
 """Times the bytes of a file that its arrays may have: what deflate makes of nothing but zeros."""
 
@@ -38,16 +44,67 @@ def parse_hdf5(buffer: Buffer, where: str) -> Graph:
     """
     with _HeldFile(bytes(buffer), where) as file:
         described = _config(file.attribute("model_config"), where)
+        return _with_weights(described, file, where, file.text("keras_version"))
+
+
+def parse_architecture(buffer: Buffer, where: str) -> Graph:
+    """The graph of a description in JSON, as ``Model.to_json`` tells it, with the weights of a file beside it.
+
+    Raises:
+        FormatError: it is damaged, there is no such file, or a layer is of a kind that is not read.
+        MissingExtraError: h5py is not installed.
+    """
+    described = _config(bytes(buffer), where)
+    path = weights_beside(where)
+    with _HeldFile(bytes(mapped(path)), path) as file:
+        told = described.get("keras_version") or file.text("keras_version")
+        return _with_weights(described, file, where, str(told or (LATEST if "module" in described else "")))
+
+
+def weights_beside(where: str) -> str:
+    """The path of the weights of a description: called like it, or alone in its folder.
+
+    Raises:
+        FormatError: there is none, or there are several and none is called like it.
+    """
+    stem = re.sub(r"\.json$", "", where)
+    for ending in WEIGHTS_ENDINGS:
+        if os.path.isfile(stem + ending):
+            return stem + ending
+    folder = os.path.dirname(where) or "."
+    found = sorted(name for name in os.listdir(folder) if name.endswith((".h5", ".hdf5")))
+    if len(found) == 1:
+        return os.path.join(folder, found[0])
+    raise FormatError(
+        f"this describes a Keras model without its weights, and {len(found) or 'no'} files beside it may hold these",
+        where=where, hint=f"call the file of the weights {os.path.basename(stem)}.h5 and put it beside this one",
+    )  # fmt: skip
+
+
+def _with_weights(described: Config, file: _HeldFile, where: str, version: str) -> Graph:
+    """The graph of a described model with the weights of a file: of ``save_weights``, or of a whole model."""
+    try:
+        if file.has("layers") or file.has("_layer_checkpoint_dependencies"):
+            variables = dict(variables_of_layers(described, file.variables, where))
+            return parse(described, variables, where, version or LATEST)
         group = "model_weights" if file.has("model_weights") else ""
         weights: dict[str, Array] = {}
-        nested = {layer.get("config", {}).get("name") for layer in _layers(described) if _layers(layer)}
+        is_of_keras_1 = version.startswith(("0.", "1.")) or (not version and '"border_mode"' in json.dumps(described))
+        described = in_words_of_keras_2(described, where) if is_of_keras_1 else described
+        kinds = by_name(described)
+        nested = {layer.get("name") or layer["config"]["name"] for layer in _layers(described) if _holds_model(layer)}
         for layer in file.names(group, "layer_names"):
-            names = file.names(f"{group}/{layer}", "weight_names")
-            for name in names:
+            for name in file.names(f"{group}/{layer}", "weight_names"):
                 stored = _stored_name(layer, name, is_model=layer in nested)
-                weights[stored] = file.array(f"{group}/{layer}/{name}")
-        version = file.text("keras_version") or "2"
-    return parse(described, weights, where, version)
+                array = file.array(f"{group}/{layer}/{name}")
+                if file.text("backend") == "theano":
+                    owner = kinds.get(stored.split("/")[-2], {})
+                    array = turned(str(owner.get("class_name")), stored, array)
+                weights[stored] = array
+        weights = weights_of_keras_2(described, weights) if is_of_keras_1 else weights
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
+    return parse(described, weights, where, version or ("1" if is_of_keras_1 else "2"))
 
 
 def parse_archive(buffer: Buffer, where: str) -> Graph:
@@ -70,16 +127,13 @@ def parse_archive(buffer: Buffer, where: str) -> Graph:
     except (zipfile.BadZipFile, NotImplementedError, EOFError, *DAMAGED) as error:
         raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where) from None
     with _HeldFile(stored, where) as file:
-        try:
-            weights = dict(variables_of_layers(described, file.variables, where))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
-    return parse(described, weights, where, version)
+        return _with_weights(described, file, where, version)
 
 
 def _config(told: Any, where: str) -> Config:
     try:
         found = json.loads(told)
+        found = json.loads(found) if isinstance(found, str) else found  # a text that was written as JSON once more
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
     if not isinstance(found, Mapping) or not isinstance(found.get("config"), (Mapping, list)):
@@ -91,6 +145,13 @@ def _layers(described: Config) -> Sequence[Config]:
     config = described.get("config")
     found = config.get("layers", ()) if isinstance(config, Mapping) else config
     return [layer for layer in found or () if isinstance(layer, Mapping)] if isinstance(found, list) else ()
+
+
+def _holds_model(layer: Config) -> bool:
+    """Whether a layer is a model, or wraps one."""
+    inner = layer.get("config")
+    wrapped = inner.get("layer") if isinstance(inner, Mapping) else None
+    return bool(_layers(layer)) or (isinstance(wrapped, Mapping) and _holds_model(wrapped))
 
 
 def _stored_name(layer: str, name: str, *, is_model: bool) -> str:
@@ -165,8 +226,8 @@ class _HeldFile:
         if found is None:
             raise FormatError(
                 f"this is an HDF5 file without a model: it has no '{name}'", where=self.where,
-                hint="of weights alone, load them into the model of your code and save that: model.load_weights('…'); "
-                "model.export('saved_model')",
+                hint="of weights alone, give the .json of the model beside it (model.to_json()), or load them into the "
+                "model of your code and save that: model.load_weights('…'); model.export('saved_model')",
             )  # fmt: skip
         return found
 

@@ -6,13 +6,21 @@ Keras 2 has them as layers TFOpLambda and SlicingOpLambda, Keras 3 as operations
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
-import numpy as np
-
-from pocketgraph.formats.keras.activation_functions import OPS, activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, broadcast, joined, pair, with_rest
+from pocketgraph.formats.keras import array_operations
+from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
+from pocketgraph.formats.keras.layer_writer import (
+    KerasTensor,
+    broadcast,
+    expanded,
+    joined,
+    pair,
+    transposed,
+    with_rest,
+)
+from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -28,47 +36,31 @@ NAMES = {
     "expand_dims": "ExpandDims", "squeeze": "Squeeze", "compat.v1.squeeze": "Squeeze", "transpose": "Transpose",
     "compat.v1.transpose": "Transpose", "linalg.matmul": "Matmul", "cast": "Cast", "clip_by_value": "Clip",
     "stack": "Stack", "math.l2_normalize": "L2Normalize", "nn.l2_normalize": "L2Normalize",
-    "__operators__.getitem": "GetItem", "identity": "Identity",
+    "__operators__.getitem": "GetItem", "identity": "Identity", "math.sin": "Sin", "math.cos": "Cos",
+    "math.floor": "Floor", "math.ceil": "Ceil", "math.round": "Round", "math.sign": "Sign", "math.log1p": "Log1p",
+    "math.expm1": "Expm1", "math.erf": "Erf", "math.reciprocal": "Reciprocal", "math.floordiv": "FloorDivide",
+    "math.floormod": "Mod", "math.greater": "Greater", "math.greater_equal": "GreaterEqual", "math.less": "Less",
+    "math.less_equal": "LessEqual", "math.equal": "Equal", "math.not_equal": "NotEqual",
+    "math.logical_and": "LogicalAnd", "math.logical_or": "LogicalOr", "math.logical_not": "LogicalNot",
+    "math.squared_difference": "SquaredDifference", "math.reduce_prod": "Prod", "math.reduce_any": "Any",
+    "math.reduce_all": "All", "math.reduce_variance": "Var", "math.reduce_std": "Std",
+    "math.reduce_logsumexp": "Logsumexp", "math.argmax": "Argmax", "math.argmin": "Argmin", "math.cumsum": "Cumsum",
+    "where": "Where", "reverse": "Flip", "tile": "Tile", "pad": "Pad", "compat.v1.pad": "Pad", "split": "Split",
+    "gather": "Take", "compat.v1.gather": "Take", "one_hot": "OneHot", "einsum": "Einsum",
+    "broadcast_to": "BroadcastTo", "nn.leaky_relu": "LeakyRelu", "nn.log_softmax": "LogSoftmax",
+    "image.resize": "Resize", "repeat": "Repeat", "zeros_like": "ZerosLike", "ones_like": "OnesLike",
+    "stop_gradient": "Identity", "math.top_k": "TopK", "nn.top_k": "TopK", "nn.bias_add": "Add", "math.add_n": "AddN",
+    "unstack": "Unstack", "__operators__.ne": "NotEqual", "__operators__.eq": "Equal",
+    "compat.v1.floor_div": "FloorDivide", "compat.v1.norm": "Norm", "math.floor_div": "FloorDivide",
 }  # fmt: skip
 """What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
 
 
-class OperationCall(NamedTuple):
-    """What an operation is called with; tensors are values, all else as the file has it.
-
-    ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
-    """
-
-    writer: LayerWriter
-    given: Sequence[Any]
-    named: Mapping[str, Any]
-
-    def argument(self, place: int, *names: str, default: Any = None) -> Any:
-        """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
-        found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
-        return self.given[place] if place < len(self.given) else default if found is None else found
-
-    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
-        """An argument as a tensor; numbers become constants."""
-        found = self.argument(place, *names)
-        if isinstance(found, KerasTensor):
-            return found
-        if found is None or not isinstance(found, (int, float, list, np.ndarray)):
-            raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
-        return self.writer.const(found, "number", like)
-
-    def axes(self, *names: str) -> list[int]:
-        """The axes of the first tensor that an operation is for, all by default."""
-        rank = len(self.tensor(0).dims)
-        found = self.argument(1, *names)
-        return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
-
-
-def arithmetic(op: str) -> Callable[[OperationCall], KerasTensor]:
+def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
-        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b")))
-        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), FLOAT)
-        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", like=like)
+        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b", "bias")))
+        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), usual)
+        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", "bias", like=like)
         return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
@@ -84,9 +76,14 @@ def function(name: str) -> Callable[[OperationCall], KerasTensor]:
 
 def softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
+    return softmax_along(call.writer, value, call.argument(1, "axis", default=-1))
+
+
+def log_softmax(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x", "logits")
     if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
-        raise call.writer.refuse("is a softmax along another axis than the last, which is not read")
-    return call.writer.add("Softmax", value)
+        raise call.writer.refuse("is along another axis than the last, which is not read")
+    return call.writer.add("LogSoftmax", value)
 
 
 def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -119,9 +116,10 @@ def reshaping(call: OperationCall) -> KerasTensor:
 
 def expanding(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input")
-    (axis,) = (axis % (len(value.dims) + 1) for axis in pair(call.argument(1, "axis", default=-1), 1))
-    dims = (*value.dims[:axis], 1, *value.dims[axis:])
-    return call.writer.add("ExpandDims", value, call.writer.const(axis, "axis"), dims=dims)
+    axes = pair(call.argument(1, "axis", default=-1), 1)
+    for axis in sorted(axis % (len(value.dims) + len(axes)) for axis in axes):
+        value = expanded(call.writer, value, axis)
+    return value
 
 
 def squeezing(call: OperationCall) -> KerasTensor:
@@ -134,9 +132,7 @@ def squeezing(call: OperationCall) -> KerasTensor:
 
 def transposition(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "a")
-    order = call.argument(1, "axes", "perm") or list(reversed(range(len(value.dims))))
-    dims: Dims = tuple(value.dims[axis] for axis in order)
-    return call.writer.add("Transpose", value, call.writer.const(list(order), "order"), dims=dims)
+    return transposed(call.writer, value, call.argument(1, "axes", "perm") or range(len(value.dims))[::-1])
 
 
 def product(call: OperationCall) -> KerasTensor:
@@ -154,6 +150,15 @@ def casting(call: OperationCall) -> KerasTensor:
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
     made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
     return made._replace(dtype=wanted)
+
+
+def alike(op: str) -> Callable[[OperationCall], KerasTensor]:
+    def written(call: OperationCall) -> KerasTensor:
+        value, told = call.tensor(0, "x", "input"), call.argument(1, "dtype")
+        value = casting(call._replace(given=[value, told])) if told else value
+        return call.writer.add(op, value)
+
+    return written
 
 
 def clipping(call: OperationCall) -> KerasTensor:
@@ -221,23 +226,38 @@ def slicing(call: OperationCall) -> KerasTensor:
 def _slice(part: Any) -> Any:
     if isinstance(part, Mapping):
         return slice(*(part.get(name) for name in ("start", "stop", "step")))
-    return Ellipsis if part == "..." else part if part is None or isinstance(part, (slice, KerasTensor)) else int(part)
+    if part == "...":
+        return Ellipsis
+    return part if part in (None, Ellipsis) or isinstance(part, (slice, KerasTensor)) else int(part)
 
 
-OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor]] = {
+OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
-        ("Maximum", "Maximum"), ("Minimum", "Minimum"))},
+        ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
+        ("Greater", "Greater"), ("GreaterEqual", "GreaterEqual"), ("Less", "Less"), ("LessEqual", "LessEqual"),
+        ("Equal", "Equal"), ("NotEqual", "NotEqual"), ("SquaredDifference", "SquaredDifference"),
+        ("Arctan2", "Atan2"))},
     **{name: elementwise(op) for name, op in (
         ("Negative", "Neg"), ("Absolute", "Abs"), ("Square", "Square"), ("Sqrt", "Sqrt"), ("Rsqrt", "Rsqrt"),
-        ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"))},
+        ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"), ("ConvertToTensor", "Identity"),
+        ("LogicalNot", "LogicalNot"), ("StopGradient", "Identity"),
+        ("Sin", "Sin"), ("Cos", "Cos"), ("Tan", "Tan"), ("Arctan", "Atan"), ("Sinh", "Sinh"), ("Cosh", "Cosh"),
+        ("Arcsinh", "Asinh"), ("Floor", "Floor"), ("Ceil", "Ceil"), ("Round", "Round"), ("Sign", "Sign"),
+        ("Reciprocal", "Reciprocal"), ("Log1p", "Log1p"), ("Expm1", "Expm1"), ("Erf", "Erf"), ("Isfinite", "IsFinite"),
+        ("Isnan", "IsNan"), ("Isinf", "IsInf"))},
+    **{name: arithmetic(op, DType.named("bool")) for name, op in (
+        ("LogicalAnd", "LogicalAnd"), ("LogicalOr", "LogicalOr"))},
     **{name.title(): function(name) for name in OPS if name.isalnum() and name.islower() and name != "softmax"},
     **{name: function(known) for name, known in (
         ("Silu", "silu"), ("Gelu", "gelu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"))},
-    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min")},
-    "Softmax": softmax, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
+    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
+    **array_operations.OPERATIONS,
+    "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
+    "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
-    "Stack": stacking, "L2Normalize": unit_length, "GetItem": slicing,
+    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,
+    "L2Normalize": unit_length, "GetItem": slicing,
 }  # fmt: skip
 """How each operation is written."""
 

@@ -7,26 +7,31 @@ from functools import reduce
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import activated, scaled
+from pocketgraph.formats.keras.activation_functions import activated, scaled, softmax_along
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
     LayerWriter,
     Rule,
+    as_float,
     broadcast,
+    contraction,
     elements,
+    expanded,
     joined,
     pair,
+    transposed,
     with_rest,
 )  # fmt: skip
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import unit_length
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 
 def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The last axis times a matrix, and a bias."""
-    (value,) = inputs
-    kernel = writer.weight("kernel")
+    value, kernel = as_float(writer, inputs[0]), writer.weight("kernel")
     dims: Dims = (*value.dims[:-1], kernel.dims[-1])
     if len(dims) == 2:
         return with_bias(writer, writer.add("MatMul", value, kernel, dims=dims))
@@ -54,7 +59,7 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
 
 def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the data, which are weights, or written down, for each position of some axes."""
-    value, axis, told = inputs[0], writer.config.get("axis", -1), writer.config.get("mean")
+    value, axis, told = as_float(writer, inputs[0]), writer.config.get("axis", -1), writer.config.get("mean")
     axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
     shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
     moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
@@ -68,39 +73,75 @@ def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
 def layer_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the example, over one or more axes."""
     (value,) = inputs
-    axes = [axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1)]
-    if axes != list(range(len(value.dims) - len(axes), len(value.dims))):
-        raise writer.refuse(f"has axis={axes}, which is not read: not the last ones")
-    return _with_offset(writer, _standardized(writer, value, axes))
+    writer.expect(rms_scaling=False)
+    axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
+    return _with_offset(writer, _standardized(writer, value, axes), axes)
 
 
 def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of the example, over space and a group of channels."""
     (value,) = inputs
-    rank, count = len(value.dims), int(value.dims[-1] or 0)
-    writer.expect(axis=-1)
-    groups = int(writer.config.get("groups", 32))
+    axis = int(writer.config.get("axis", -1)) % len(value.dims)
+    count, groups = int(value.dims[axis] or 0), int(writer.config.get("groups", 32))
     groups = count if groups == -1 else groups
-    grouped = writer.reshaped(value, (*value.dims[:-1], groups, count // groups))
-    whole = _standardized(writer, grouped, [*range(1, rank - 1), rank])
-    return _with_offset(writer, writer.reshaped(whole, value.dims, value))
+    before, after = value.dims[:axis], value.dims[axis + 1 :]
+    if None in after:
+        raise writer.refuse(f"has axis={axis}, behind which sizes are open, which is not read")
+    grouped = writer.reshaped(value, (*before, groups, count // groups, *after))
+    whole = _standardized(writer, grouped, [at for at in range(1, len(value.dims) + 1) if at != axis])
+    return _with_offset(writer, writer.reshaped(whole, value.dims, value), [axis])
+
+
+def rms_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """By the root of the mean square, over one or more axes."""
+    (value,) = inputs
+    axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
+    return writer.add("Mul", _by_deviation(writer, value, axes), _along(writer, "scale", value.dims, axes))
+
+
+def layer_scale(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """A factor for each channel, as in ConvNeXt."""
+    return writer.add("Mul", inputs[0], writer.weight("gamma", "variable"))
+
+
+def unit_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The length of vectors along axes becomes one."""
+    return unit_length(OperationCall(writer, inputs, writer.config))
 
 
 def _standardized(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
     """A tensor less its mean along axes, by its deviation there."""
     dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
-    along = writer.const(axes, "axes")
-    centred = writer.add("Sub", value, writer.add("Mean", value, along, dims=dims, keep_dims=True))
-    variance = writer.add("Mean", writer.add("Square", centred), along, dims=dims, name="variance", keep_dims=True)
-    epsilon = writer.const(float(writer.config.get("epsilon", 1e-3)), "epsilon", FLOAT)
-    return writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", variance, epsilon)), dims=value.dims)
+    centred = writer.add("Sub", value, writer.add("Mean", value, writer.const(axes, "axes"), dims=dims, keep_dims=True))
+    return _by_deviation(writer, centred, axes)
 
 
-def _with_offset(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+def _by_deviation(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> KerasTensor:
+    """A tensor by the root of its mean square along axes."""
+    dims = tuple(1 if axis in axes else size for axis, size in enumerate(centred.dims))
+    mean = writer.add(
+        "Mean", writer.add("Square", centred), writer.const(axes, "axes"), dims=dims, name="variance", keep_dims=True
+    )
+    epsilon = writer.const(float(writer.config.get("epsilon") or 1e-3), "epsilon", FLOAT)
+    return writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", mean, epsilon)), dims=centred.dims)
+
+
+def _with_offset(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
     """Times the factor of each channel, and its offset, where the layer has them."""
     if writer.config.get("scale", True):
-        value = writer.add("Mul", value, writer.weight("gamma"))
-    return writer.add("AddV2", value, writer.weight("beta")) if writer.config.get("center", True) else value
+        value = writer.add("Mul", value, _along(writer, "gamma", value.dims, axes))
+    if writer.config.get("center", True):
+        value = writer.add("AddV2", value, _along(writer, "beta", value.dims, axes))
+    return value
+
+
+def _along(writer: LayerWriter, name: str, dims: Dims, axes: list[int]) -> KerasTensor:
+    """A weight of the sizes of some axes, so that it broadcasts to all."""
+    if axes == list(range(len(dims) - len(axes), len(dims))):
+        return writer.weight(name)
+    return writer.const(
+        writer.array(name).reshape([dims[at] if at in axes else 1 for at in range(len(dims))]), name, FLOAT
+    )
 
 
 def activation(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -109,14 +150,17 @@ def activation(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
 
 def relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """ReLU, with a largest value or a slope below zero."""
-    writer.expect(threshold=0)
     largest = writer.config.get("max_value")
-    slope = float(np.ravel(writer.config.get("negative_slope") or 0)[0])
-    if slope:
+    slope, limit = (float(np.ravel(writer.config.get(name) or 0)[0]) for name in ("negative_slope", "threshold"))
+    if limit:
+        below = scaled(writer, inputs[0], slope, -slope * limit)
+        is_above = writer.add("Greater", inputs[0], writer.const(limit, "threshold", FLOAT))
+        value = writer.add("SelectV2", is_above, inputs[0], below, dims=inputs[0].dims)
+    elif slope:
         value = writer.add("LeakyRelu", inputs[0], alpha=slope)
     else:
         value = writer.add("Relu6" if largest == 6 else "Relu", inputs[0])
-    if largest is None or (largest == 6 and not slope):
+    if largest is None or (largest == 6 and not slope and not limit):
         return value
     return writer.add("Minimum", value, writer.const(largest, "max_value", FLOAT))
 
@@ -134,8 +178,11 @@ def prelu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 
 def elu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    writer.expect(alpha=1)
-    return writer.add("Elu", inputs[0])
+    (value,), factor = inputs, float(np.ravel(writer.config.get("alpha", 1))[0])
+    if factor == 1:
+        return writer.add("Elu", value)
+    below = writer.add("Elu", writer.add("Minimum", value, writer.const(0, "zero", FLOAT)))
+    return writer.add("AddV2", writer.add("Relu", value), scaled(writer, below, factor))
 
 
 def thresholded_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -145,10 +192,7 @@ def thresholded_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> Kera
 
 
 def softmax(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    axis = writer.config.get("axis", -1)
-    if axis not in (-1, [-1], len(inputs[0].dims) - 1):
-        raise writer.refuse(f"has axis={axis}, which is not read: not the last one")
-    return writer.add("Softmax", inputs[0])
+    return softmax_along(writer, inputs[0], writer.config.get("axis", -1))
 
 
 def identity(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -169,16 +213,14 @@ def reshape(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 
 def permute(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    order = [0, *writer.config["dims"]]
-    dims = tuple(inputs[0].dims[axis] for axis in order)
-    return writer.add("Transpose", inputs[0], writer.const(order, "order"), dims=dims)
+    return transposed(writer, inputs[0], [0, *writer.config["dims"]])
 
 
 def repeat_vector(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A vector of each example, several times in a row."""
     (value,) = inputs
     count = int(writer.config["n"])
-    column = writer.add("ExpandDims", value, writer.const(1, "axis"), dims=(value.dims[0], 1, *value.dims[1:]))
+    column = expanded(writer, value, 1)
     return writer.add(
         "Tile", column, writer.const([1, count, 1], "multiples"), dims=(value.dims[0], count, value.dims[1])
     )
@@ -210,7 +252,7 @@ def masking(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 def rescaling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     scale, offset = (np.asarray(writer.config.get(name, usual)) for name, usual in (("scale", 1), ("offset", 0)))
-    return scaled(writer, inputs[0], scale, offset)
+    return scaled(writer, as_float(writer, inputs[0]), scale, offset)
 
 
 MERGES = {
@@ -229,8 +271,17 @@ def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     if len(inputs) < 2:
         raise writer.refuse("takes a single tensor, which is not read")
 
+    rank = max(len(one.dims) for one in inputs)
+
     def both(one: KerasTensor, other: KerasTensor) -> KerasTensor:
+        one, other = ranked(one), ranked(other)
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
+
+    def ranked(one: KerasTensor) -> KerasTensor:
+        """With as many axes as the others, the new ones behind the batch's."""
+        while len(one.dims) < rank:
+            one = expanded(writer, one, 1)
+        return one
 
     made = reduce(both, inputs)
     return scaled(writer, made, 1 / len(inputs)) if writer.kind == "Average" else made
@@ -240,8 +291,32 @@ def concatenate(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTens
     return joined(writer, inputs, int(writer.config.get("axis", -1)))
 
 
+def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The products of two tensors along an axis of each, for each example."""
+    ranks = [len(value.dims) for value in inputs]
+    axes = [axis % rank for axis, rank in zip(pair(writer.config["axes"]), ranks, strict=True)]
+    if writer.config.get("normalize", False):
+        inputs = [
+            unit_length(OperationCall(writer, [value, axis], {})) for value, axis in zip(inputs, axes, strict=True)
+        ]
+    names = ["b" + text[: rank - 1] for text, rank in zip(("cdefg", "ijklm"), ranks, strict=True)]
+    names[1] = names[1].replace(names[1][axes[1]], names[0][axes[0]])
+    rest = "".join(name for name in names[0] + names[1] if name not in ("b", names[0][axes[0]]))
+    made = contraction(writer, f"{names[0]},{names[1]}->b{rest}", *inputs)
+    return made if rest else expanded(writer, made, 1)
+
+
+def einsum_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """Einstein's sum of a tensor and a kernel, and a bias."""
+    made = contraction(writer, writer.config["equation"], inputs[0], writer.weight("kernel"))
+    if writer.config.get("bias_axes") is not None:
+        made = writer.add("AddV2", made, writer.weight("bias"))
+    return activated(writer, made, writer.config.get("activation"))
+
+
 RULES: dict[str, Rule] = {
-    "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
+    "LayerScale": layer_scale, "UnitNormalization": unit_norm, "RMSNormalization": rms_norm, "Dot": dot,
+    "EinsumDense": einsum_dense, "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
     "GroupNormalization": group_norm, "Normalization": normalization, "Activation": activation,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
@@ -249,7 +324,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(
         ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout", "GaussianDropout",
-         "GaussianNoise", "ActivityRegularization", "RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast",
-         "RandomTranslation", "RandomBrightness"), identity,
+         "GaussianNoise", "ActivityRegularization", "StochasticDepth", "RandomFlip", "RandomRotation", "RandomZoom",
+         "RandomContrast", "RandomTranslation", "RandomBrightness"), identity,
     ),
 }  # fmt: skip

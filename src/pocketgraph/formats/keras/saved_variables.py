@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.keras.topology import DEEPEST, MODELS, Config
+from pocketgraph.formats.keras.wrappers import ways
 from pocketgraph.graph.tensor import Array
 
 Variables = Callable[[str], "list[Array]"]
@@ -25,15 +26,18 @@ NAMES: dict[str, tuple[str, ...]] = {
     "SeparableConv1D": ("depthwise_kernel", "pointwise_kernel", "bias"),
     "SeparableConv2D": ("depthwise_kernel", "pointwise_kernel", "bias"),
     "BatchNormalization": (*NORMS, "moving_mean", "moving_variance"), "LayerNormalization": NORMS,
-    "GroupNormalization": NORMS, "Embedding": ("embeddings",), "PReLU": ("alpha",),
+    "Attention": ("scale", "concat_score_weight"), "AdditiveAttention": ("scale",),
+    "LayerScale": ("gamma",), "RMSNormalization": ("scale",), "GroupNormalization": NORMS,
+    "Embedding": ("embeddings",), "PReLU": ("alpha",),
     "Normalization": ("mean", "variance", "count"),
 }  # fmt: skip
 """Not traits: what each class of layers calls its variables, in the order in which it makes them."""
-SWITCHES = {"bias": "use_bias", "gamma": "scale", "beta": "center"}
-"""The setting that a variable is there for."""
-CELLS = ("LSTM", "GRU", "SimpleRNN")
+SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",), "scale": ("use_scale",)}
+"""The settings that a variable is there for, where a layer has them."""
+CELLS = ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
 ATTENTION = {"query_dense": "query", "key_dense": "key", "value_dense": "value", "output_dense": "attention_output"}
 """Where an attention keeps its parts, and what these are called; older files begin the first with an underscore."""
+HEADS = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
 ROOTS = ("layers", "_layer_checkpoint_dependencies")
 """Where a model keeps its layers; the second in TensorFlow 2.12."""
 
@@ -44,6 +48,7 @@ def group_name(kind: str) -> str:
     >>> [group_name(kind) for kind in ("Conv2DTranspose", "LSTM", "PReLU", "GlobalAveragePooling2D")]
     ['conv2d_transpose', 'lstm', 'p_re_lu', 'global_average_pooling2d']
     """
+    kind = "GroupedQueryAttention" if kind == "GroupQueryAttention" else kind  # called otherwise than its class
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", re.sub(r"\W+", "", kind))
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
 
@@ -69,11 +74,8 @@ def variables_of_layers(
     config = described["config"]
     layers = config.get("layers", ()) if isinstance(config, Mapping) else config
     for root in ROOTS:
-        counts: Counter[str] = Counter()
-        for layer in layers:
-            base = group_name(layer["class_name"])
-            place = f"{path}/{root}/{base}" + (f"_{counts[base]}" if counts[base] else "")
-            counts[base] += 1
+        for layer, base in _numbered(layers):
+            place = f"{path}/{root}/{base}"
             name = f"{scope}{layer.get('name') or layer['config'].get('name', base)}"
             if layer["class_name"] in MODELS:
                 yield from variables_of_layers(layer, stored, where, place, f"{name}/", depth + 1)
@@ -81,25 +83,41 @@ def variables_of_layers(
                 yield from _of_layer(layer["class_name"], layer["config"], name, stored, where, place)
 
 
+def _numbered(layers: Iterable[Config]) -> Iterator[tuple[Config, str]]:
+    """What an archive calls each of some layers that it holds as a list."""
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        base = group_name(layer["class_name"])
+        yield layer, base + f"_{counts[base]}" * bool(counts[base])
+        counts[base] += 1
+
+
 def _of_layer(
     kind: str, config: Config, name: str, stored: Variables, where: str, path: str
 ) -> Iterator[tuple[str, Array]]:
     if kind == "Bidirectional":
-        inner = config["layer"]
-        of = inner["config"]["name"].removeprefix("forward_")
-        for way in ("forward", "backward"):
+        for way, inner in zip(("forward", "backward"), ways(config), strict=True):
+            of = inner["config"]["name"]
             yield from _of_layer(
-                inner["class_name"], inner["config"], f"{name}/{way}_{of}", stored, where, f"{path}/{way}_layer"
+                inner["class_name"], inner["config"], f"{name}/{of}", stored, where, f"{path}/{way}_layer"
             )
-    elif kind == "TimeDistributed":
+    elif kind in ("TimeDistributed", "SpectralNormalization"):
         inner = config["layer"]
         yield from _of_layer(
             inner["class_name"], inner["config"], f"{name}/{inner['config']['name']}", stored, where, f"{path}/layer"
         )
-    elif kind == "MultiHeadAttention":
+    elif kind in HEADS:
         for part, called in ATTENTION.items():
             for spelled in (part, f"_{part}"):
                 yield from _named(KERNEL, config, f"{name}/{called}", stored(f"{path}/{spelled}"), where)
+    elif kind == "RNN":
+        cell = config["cell"]
+        is_stack = cell["class_name"] == "StackedRNNCells"
+        for one, base in _numbered(cell["config"]["cells"] if is_stack else [cell]):
+            arrays = stored(f"{path}/cell" + f"/cells/{base}" * is_stack)
+            yield from _named(RECURRENT, one["config"], f"{name}/{one['config']['name']}", arrays, where)
+    elif kind in MODELS:
+        yield from variables_of_layers({"class_name": kind, "config": config}, stored, where, path, f"{name}/", 1)
     elif kind in CELLS:
         yield from _named(RECURRENT, config, name, stored(f"{path}/cell"), where)
     elif kind in NAMES:
@@ -114,7 +132,11 @@ def _named(
     Raises:
         FormatError: there are not as many arrays as the layer has variables.
     """
-    wanted = [name for name in names if config.get(SWITCHES.get(name, ""), True)]
+    wanted = [
+        name for name in names
+        if all(config.get(switch, True) for switch in SWITCHES.get(name, ()))
+        and (name != "concat_score_weight" or config.get("score_mode") == "concat")
+    ]  # fmt: skip
     if arrays and len(arrays) != len(wanted):
         raise FormatError(
             f"the layer '{layer}' has {len(arrays)} stored variables, where it makes {len(wanted)}", where=where

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
-from pocketgraph.formats.keras.operations import OPERATIONS, OperationCall, operation
-from pocketgraph.formats.keras.wrappers import COUNTS_MASKS, IGNORE_MASKS, PASS_MASKS, RULES
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import OPERATIONS, operation
+from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import claim_name
@@ -43,7 +45,8 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         FormatError: it is damaged, weights are missing, or a layer is of a kind that is not read.
     """
     told = str(described.get("keras_version", ""))  # of Keras 3 TensorFlow.js reads none, so it computes as Keras does
-    nodes = ModelNodes(weights, where, version or told * told.startswith("3."))
+    rules = {**RULES, **dict.fromkeys(MODELS, _model)}
+    nodes = ModelNodes(weights, where, version or told * told.startswith("3."), rules)
     try:
         model = described.get("model_config", described)
         ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
@@ -61,6 +64,13 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         raise FormatError(
             f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None
+    seen: set[str] = set()
+    for at, value in enumerate(ends[1]):
+        name = value.ref.partition(":")[0]
+        if name in seen:  # an output is called like its node
+            copy = Node(claim_name(name, nodes.taken), "Identity", [value.ref], {"T": value.dtype})
+            ends[1][at] = value._replace(ref=nodes.put(copy))
+        seen.add(name)
     inputs, outputs = ({value.ref.partition(":")[0]: _with_port(value.ref) for value in side} for side in ends)
     signature = Signature(inputs, outputs)
     graph = Graph(
@@ -74,6 +84,11 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
 
 def _with_port(ref: str) -> str:
     return ref if ":" in ref else f"{ref}:0"
+
+
+def _model(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasTensor]:
+    """A model inside a layer."""
+    return _NestedModel(writer.model, writer.kind, writer.config, f"{writer.call}/", 1).written(list(inputs))[1]
 
 
 class _NestedModel:
@@ -96,14 +111,14 @@ class _NestedModel:
         """The nodes of a call of the model; its inputs (placeholders where none are given) and outputs."""
         if self.kind == "Sequential":
             return self._sequence(given)
-        names = [(str(name), int(call), int(port)) for name, call, port in _endpoints(self.config["input_layers"])]
+        names = list(_endpoints(self.config["input_layers"]))
         inputs: list[KerasTensor] = []
         by_name = {layer.name: layer for layer in self.layers}
         for at, (name, _, _) in enumerate(names):
             value = given[at] if given else self._placeholder(by_name[name])
             inputs.append(value)
             self.made[name, 0] = [value]
-        outputs = _endpoints(self.config["output_layers"])
+        outputs = list(_endpoints(self.config["output_layers"]))
         calls = self._calls(outputs)
         if len(calls) > MOST_CALLS:
             raise FormatError(f"there are more than {MOST_CALLS} calls of layers", where=self.nodes.where)
@@ -128,17 +143,23 @@ class _NestedModel:
     def _calls(self, outputs: list[_Endpoint]) -> dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]]:
         """The layer of each call, by its name and the call's number, and what the call takes.
 
-        Keras numbers the calls of a model that is a layer from one, and leaves out the first, which made it.
+        Keras numbers the calls of a model that is a layer from one, and leaves out the first, which made it; Keras 3
+        does so only where it names the outputs, which are renumbered.
         """
         calls = {layer.name: layer.calls() for layer in self.layers}
-        read: dict[str, set[int]] = {}
-        for name, call, _ in (*outputs, *(end for each in calls.values() for ends in each for end in ends)):
-            read.setdefault(name, set()).add(call)
+        read, shown = (_numbers(ends) for ends in (chain(*chain(*calls.values())), outputs))
         found: dict[tuple[str, int], tuple[_LayerConfig, list[_Endpoint]]] = {}
         for layer in self.layers:
-            ends, asked = calls[layer.name], read.get(layer.name, {0})
-            first = int(layer.kind in MODELS and 0 not in asked and max(asked) == len(ends))
-            found.update({(layer.name, index): (layer, call) for index, call in enumerate(ends, first)})
+            name, ends = layer.name, calls[layer.name]
+            asked = read.get(name, set()) | (set() if layer.is_of_keras_3 else shown.get(name, set()))
+            first = int(layer.kind in MODELS and 0 not in asked and max(asked, default=0) == len(ends))
+            found.update({(name, index): (layer, call) for index, call in enumerate(ends, first)})
+            told = shown.get(name, {0})
+            is_from_one = 0 not in told and (layer.kind != "Sequential" or max(told) == len(ends))
+            if layer.kind in MODELS and layer.is_of_keras_3 and is_from_one:
+                outputs[:] = [
+                    (one, call - 1 + first, port) if one == name else (one, call, port) for one, call, port in outputs
+                ]
         return found
 
     def _sequence(self, given: Sequence[KerasTensor]) -> tuple[list[KerasTensor], list[KerasTensor]]:
@@ -164,33 +185,35 @@ class _NestedModel:
 
     def _called(self, layer: _LayerConfig, values: list[KerasTensor], index: int) -> list[KerasTensor]:
         """The results of a call; the node that makes the first has the layer's name."""
+        values = layer.masked(index, values)
         name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
         if layer.kind in MODELS:
             inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
             return inner.written(values)[1]
+        self.nodes.note_mask_readers(layer.kind, name, values)
         writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
         made = self._by_rule(writer, layer, values, index)
         results = made if isinstance(made, list) else [made]
-        last, mask = results[0].ref, results[0].mask
-        if mask is None and layer.kind in PASS_MASKS:
-            mask = values[0].mask
-        elif (layer.kind not in IGNORE_MASKS or (self.nodes.version and layer.kind in COUNTS_MASKS)) and any(
-            value.mask for value in values
-        ):
-            raise writer.refuse("takes steps of which some are masked, which is not read")
+        is_operation = layer.operation is not None
+        last, mask = results[0].ref, results[0].mask or (None if is_operation else mask_of(writer, values))
         if last.startswith(f"{name}/"):
             node = self.nodes.nodes.pop(last)
             self.nodes.put(node.replace(name=name))
         else:
             self.nodes.put(Node(name, "Identity", [last], {"T": results[0].dtype}))
-        return [results[0]._replace(ref=name, mask=mask), *results[1:]]
+        others = [
+            one._replace(ref=name + one.ref.removeprefix(last)) if one.ref.partition(":")[0] == last else one
+            for one in results[1:]
+        ]
+        return [results[0]._replace(ref=name, mask=mask), *others]
 
     def _by_rule(
         self, writer: LayerWriter, layer: _LayerConfig, values: list[KerasTensor], index: int
     ) -> KerasTensor | list[KerasTensor]:
         """What the rule of the layer's class, or of the operation that it stands for, writes."""
         writer.given, writer.named = layer.arguments(index, values)
-        named = operation(layer.kind, layer.config, layer.module, is_of_keras_3=layer.is_called_as_in_keras_3)
+        writer.has_own_mask = layer.gives_masks(index)
+        named = layer.operation
         if named is not None:
             if named not in OPERATIONS:
                 raise writer.refuse(f"is '{named}', an operation that is not read")
@@ -198,6 +221,8 @@ class _NestedModel:
         rule = RULES.get(layer.kind)
         if rule is None:
             raise writer.refuse("is of a kind that is not read")
+        if writer.config.get("data_format") == "channels_first" and layer.kind in CHANNELS_FIRST:
+            return with_channels_last(rule, writer, values)
         return rule(writer, values)
 
 
@@ -213,19 +238,41 @@ class _LayerConfig:
         self._calls = described.get("inbound_nodes", [])
 
     @property
-    def is_called_as_in_keras_3(self) -> bool:
+    def operation(self) -> str | None:
+        """The operation that it stands for; None for a true layer."""
+        return operation(self.kind, self.config, self.module, is_of_keras_3=self.is_of_keras_3)
+
+    @property
+    def is_of_keras_3(self) -> bool:
         """Whether its calls are tables of arguments."""
-        return bool(self._calls) and isinstance(self._calls[0], Mapping)
+        return bool(self._calls) and isinstance(self._calls[0], Mapping) and "args" in self._calls[0]
 
     def calls(self) -> list[list[_Endpoint]]:
         """What each call takes: layer, call and output."""
-        return [list(_sources(call)) for call in self._calls]
+        return [[*_sources(call), *_sources(_masks(call))] for call in self._calls]
+
+    def gives_masks(self, index: int) -> bool:
+        """Whether a call says itself which steps count."""
+        return bool(self._calls) and any(_sources(_masks(self._calls[min(index, len(self._calls) - 1)])))
+
+    def masked(self, index: int, values: list[KerasTensor]) -> list[KerasTensor]:
+        """What a call takes, with the masks that it is given, which come last, in place of their own."""
+        if not self._calls:
+            return values
+        call = self._calls[min(index, len(self._calls) - 1)]
+        count = sum(1 for _ in _sources(call))
+        masks = _filled(_masks(call), iter(values[count:]))
+        values = values[:count]
+        given = list(_parts(masks))[: len(values)]
+        return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given)]
 
     def arguments(self, index: int, values: Sequence[KerasTensor]) -> tuple[list[Any], dict[str, Any]]:
         """What a call takes, by place and by name, with the tensors in it."""
         if not self._calls:
             return list(values), {}
         call, left = self._calls[min(index, len(self._calls) - 1)], iter(values)
+        if isinstance(call, Mapping) and "args" not in call:
+            return [_filled(call, left)], {}
         if isinstance(call, Mapping):  # Keras 3
             given = [_filled(one, left) for one in call.get("args", ())]
             named = {name: _filled(one, left) for name, one in call.get("kwargs", {}).items() if name != "mask"}
@@ -263,10 +310,19 @@ def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
             return Ellipsis
         if kind in ("__numpy__", "__tensor__") and isinstance(config, Mapping):
             return np.asarray(config["value"], str(config["dtype"]))
-        return item
+        return item if kind else {name: _filled(item[name], values) for name in sorted(item)}
     if isinstance(item, list):
         return next(values) if _is_endpoint(item) else [_filled(one, values) for one in item]
     return item
+
+
+def _parts(item: Any) -> Iterator[Any]:
+    """What is in lists and tables, whose keys are read in their order."""
+    if isinstance(item, (list, dict)):
+        for one in item if isinstance(item, list) else (item[name] for name in sorted(item)):
+            yield from _parts(one)
+    else:
+        yield item
 
 
 def _is_endpoint(item: list[Any]) -> bool:
@@ -274,10 +330,32 @@ def _is_endpoint(item: list[Any]) -> bool:
     return len(item) in (3, 4) and isinstance(item[0], str) and all(isinstance(one, int) for one in item[1:3])
 
 
-def _endpoints(listed: Any) -> list[_Endpoint]:
-    """Inputs or outputs of a model; a single one may stand without a list around it."""
-    entries = [listed] if listed and isinstance(listed[0], str) else listed
-    return [(str(name), int(call), int(port)) for name, call, port in entries]
+def _numbers(ends: Iterable[_Endpoint]) -> dict[str, set[int]]:
+    """Which calls of each layer are read."""
+    found: dict[str, set[int]] = {}
+    for name, call, _ in ends:
+        found.setdefault(name, set()).add(call)
+    return found
+
+
+def _endpoints(listed: Any) -> Iterator[_Endpoint]:
+    """Inputs or outputs of a model: one, or lists and tables of them, whose keys are read in their order."""
+    if isinstance(listed, Mapping):
+        listed = [listed[name] for name in sorted(listed)]
+    if listed and isinstance(listed[0], str):
+        name, call, port = listed
+        yield str(name), int(call), int(port)
+    else:
+        for one in listed:
+            yield from _endpoints(one)
+
+
+def _masks(call: Any) -> Any:
+    """The masks that a call is given by name, as the file has them; None where it says none."""
+    if isinstance(call, Mapping):
+        return call.get("kwargs", {}).get("mask")
+    entries = [call] if call and isinstance(call[0], str) else call or ()
+    return next((one[3]["mask"] for one in entries if len(one) > 3 and one[3] and one[3].get("mask")), None)
 
 
 def _sources(call: Any) -> Iterator[_Endpoint]:
@@ -286,6 +364,9 @@ def _sources(call: Any) -> Iterator[_Endpoint]:
         if call.get("class_name") == "__keras_tensor__":
             name, index, port = call["config"]["keras_history"]
             yield str(name), int(index), int(port)
+        elif not call.keys() & {"args", "kwargs", "items", "class_name"}:
+            for name in sorted(call):
+                yield from _sources(call[name])
         else:
             named = (
                 value for name, value in call.get("kwargs", {}).items() if name != "mask"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, expanded, pair
 from pocketgraph.graph.attr import AttrValue
+from pocketgraph.graph.dtype import BOOL, FLOAT
 
 SPACE = {"1D": 1, "2D": 2, "3D": 3}
 """How many axes of space a layer has, by the end of its class."""
+RESIZES = {
+    "nearest": "ResizeNearestNeighbor", "bilinear": "ResizeBilinear", "bicubic": "ResizeBicubic", "area": "ResizeArea",
+}  # fmt: skip
+"""The op of each way to resize."""
+OF_KERAS_ALONE = re.compile(r"1\.|2\.[0-3]\.\d+$")
+"""The versions of the Keras that was no part of TensorFlow 1."""
 
 
 def axes_of_space(writer: LayerWriter) -> int:
@@ -41,7 +49,7 @@ def with_bias(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 
 def convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    """Conv1D, Conv2D, Conv3D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D."""
+    """Conv1D, Conv2D, Conv3D, and DepthwiseConv and SeparableConv along one or two axes."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)
@@ -86,23 +94,39 @@ def convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTens
 
 
 def transposed_convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    """Conv2DTranspose; its kernel is [height, width, outputs, inputs]."""
-    writer.expect(data_format="channels_last", dilation_rate=[1, 1], output_padding=None)
-    (value,) = inputs
-    kernel, strides = writer.weight("kernel"), pair(writer.config.get("strides", 1))
-    padding = str(writer.config.get("padding", "valid"))
+    """Convolutions from outputs to inputs along one, two or three axes; kernels are [size, …, outputs, inputs]."""
+    writer.expect(data_format="channels_last")
+    (value,), axes = inputs, axes_of_space(writer)
+    kernel, padding = writer.weight("kernel"), str(writer.config.get("padding", "valid"))
+    strides, rates = (pair(writer.config.get(name) or 1, axes) for name in ("strides", "dilation_rate"))
+    extra = writer.config.get("output_padding")
+    ends: tuple[int | None, ...] = (None,) * axes if extra is None else pair(extra, axes)
+    windows = [(int(size or 1) - 1) * rate + 1 for size, rate in zip(kernel.dims[:axes], rates, strict=True)]
+    if axes == 1:
+        kernel = writer.add("ExpandDims", kernel, writer.const(0, "axis"), dims=(1, *kernel.dims), name="kernel")
+        value, windows, strides, rates, ends = (
+            with_height(writer, value),
+            [1, *windows],
+            (1, *strides),
+            (1, *rates),
+            (None, *ends),
+        )
     space: list[int | KerasTensor] = []
-    for axis, (window, stride) in enumerate(zip(kernel.dims[:2], strides, strict=True), 1):
-        more = max(int(window or 1) - stride, 0) if padding == "valid" else 0
+    for axis, (window, stride, end) in enumerate(zip(windows, strides, ends, strict=True), 1):
+        more = max(window - stride, 0) if padding == "valid" else 0
+        if end is not None:
+            more = window - stride + end - (2 * (window // 2) if padding == "same" else 0)
         space.append(affine(writer, value, axis, stride, more))
     batch = value.dims[0] if value.dims[0] is not None else writer.size(value, 0)
-    sizes = writer.sizes([batch, *space, int(kernel.dims[2] or 0)])
-    dims = (value.dims[0], *(size if isinstance(size, int) else None for size in space), kernel.dims[2])
-    made = writer.add(
-        "Conv2DBackpropInput", sizes, kernel, value, dims=dims, strides=(1, *strides, 1),
-        padding=padding.upper().encode(),
-    )  # fmt: skip
-    return with_bias(writer, made)
+    depth = kernel.dims[-2]
+    sizes = writer.sizes([batch, *space, int(depth or 0)])
+    dims = (value.dims[0], *(size if isinstance(size, int) else None for size in space), depth)
+    settings: dict[str, AttrValue] = {"strides": (1, *strides, 1), "padding": padding.upper().encode()}
+    if max(rates) > 1:
+        settings["dilations"] = (1, *rates, 1)
+    op = "Conv3DBackpropInputV2" if axes == 3 else "Conv2DBackpropInput"
+    made = writer.add(op, sizes, kernel, value, dims=dims, name="", **settings)
+    return with_bias(writer, without_height(writer, made) if axes == 1 else made)
 
 
 def affine(writer: LayerWriter, value: KerasTensor, axis: int, factor: int, more: int) -> int | KerasTensor:
@@ -142,6 +166,13 @@ def global_pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasT
     axes = list(range(1, len(value.dims) - 1))
     dims = (value.dims[0], *([1] * len(axes) if keeps else []), value.dims[-1])
     op = "Max" if "Max" in writer.kind else "Mean"
+    if value.mask is not None and op == "Mean" and writer.model.version:  # TensorFlow.js counts all steps
+        counts, along = expanded(writer, value.mask, 2), writer.const(axes, "axes")
+        counted = writer.add("SelectV2", counts, value, writer.const(0, "zero", FLOAT), dims=value.dims)
+        total = writer.add("Sum", counted, along, dims=dims, keep_dims=keeps)
+        numbers = writer.add("Cast", counts, SrcT=BOOL, DstT=FLOAT)
+        count = writer.add("Sum", numbers, along, dims=(*dims[:-1], 1), keep_dims=keeps)
+        return writer.add("RealDiv", total, count)
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
 
 
@@ -170,7 +201,10 @@ def cropping(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Space without its margins."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
-    ends = margins(writer, "cropping", axes_of_space(writer))
+    return cropped(writer, value, margins(writer, "cropping", axes_of_space(writer)))
+
+
+def cropped(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]]) -> KerasTensor:
     sizes = [None if size is None else size - sum(end) for size, end in zip(value.dims[1:-1], ends, strict=True)]
     whole = sum(1 << axis for axis, end in enumerate([0, *(end[1] for end in ends), 0]) if not end)
     bounds = [[0, *(end[0] for end in ends), 0], [0, *(-end[1] for end in ends), 0], [1] * len(value.dims)]
@@ -181,32 +215,60 @@ def cropping(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 
 def upsampling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    """UpSampling1D and UpSampling2D; bilinear ones take corners, as TensorFlow.js, and pixels' centres in Keras 3."""
+    """More pixels along one, two or three axes; bilinear ones take corners in TensorFlow.js, centres in Keras."""
     writer.expect(data_format="channels_last")
     (value,) = inputs
     space = axes_of_space(writer)
     factors = pair(writer.config.get("size", 2), space)
+    if space == 3:
+        return repeated(writer, value, factors)
     if space == 1:
         value, factors = with_height(writer, value), (1, *factors)
-    method = writer.config.get("interpolation", "nearest")
-    if method not in ("nearest", "bilinear"):
-        raise writer.refuse(f"has interpolation={method}, which is not read")
     wanted = [affine(writer, value, axis, factor, 0) for axis, factor in enumerate(factors, 1)]
-    dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
-    op = "ResizeNearestNeighbor" if method == "nearest" else "ResizeBilinear"
-    is_centred = method == "bilinear" and bool(writer.model.version)
-    made = writer.add(op, value, writer.sizes(wanted), dims=dims, half_pixel_centers=is_centred)
+    method = writer.config.get("interpolation", "nearest")
+    is_centred = method != "nearest" and bool(writer.model.version) and not OF_KERAS_ALONE.match(writer.model.version)
+    made = resized(writer, value, wanted, method, is_centred=is_centred)
     return without_height(writer, made) if space == 1 else made
+
+
+def repeated(writer: LayerWriter, value: KerasTensor, factors: Sequence[int]) -> KerasTensor:
+    """Each plane several times in a row, along each axis of space."""
+    for axis, factor in enumerate(factors, 1):
+        dims = list(value.dims)
+        after = dims[axis + 1]
+        dims[axis + 1] = None if after is None else after * factor
+        rows = writer.add("ConcatV2", [value] * factor, writer.const(axis + 1, "axis"), dims=tuple(dims))
+        sizes = writer.all_sizes(value)
+        sizes[axis] = affine(writer, value, axis, factor, 0)
+        dims = [size if isinstance(size, int) else None for size in sizes]
+        value = writer.add("Reshape", rows, writer.sizes(sizes), dims=tuple(dims))
+    return value
+
+
+def resized(
+    writer: LayerWriter, value: KerasTensor, wanted: Sequence[int | KerasTensor], method: str, *, is_centred: bool
+) -> KerasTensor:
+    """Pictures in another size.
+
+    Raises:
+        FormatError: the method is not one of those that are one op.
+    """
+    if method not in RESIZES:
+        raise writer.refuse(f"has interpolation={method}, which is not read")
+    dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
+    settings: dict[str, AttrValue] = {} if method == "area" else {"half_pixel_centers": is_centred}
+    return writer.add(RESIZES[method], value, writer.sizes(wanted), dims=dims, name="", **settings)
 
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(
-        ("Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"), convolution
+        ("Conv1D", "Conv2D", "Conv3D", "DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"),
+        convolution,
     ),
-    "Conv2DTranspose": transposed_convolution,
+    **{f"Conv{space}Transpose": transposed_convolution for space in SPACE},
     **{f"{which}Pooling{space}": pooling for which in ("Max", "Average") for space in SPACE},
     **{f"Global{which}Pooling{space}": global_pooling for which in ("Max", "Average") for space in SPACE},
     **{f"ZeroPadding{space}": zero_padding for space in SPACE},
     **{f"Cropping{space}": cropping for space in SPACE},
-    **dict.fromkeys(("UpSampling1D", "UpSampling2D"), upsampling),
+    **{f"UpSampling{space}": upsampling for space in SPACE},
 }

@@ -2,77 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
-from pocketgraph.formats.keras import attention_layers, loops_over_time, plain_layers, window_layers
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule
-
-
-def inner_layer(writer: LayerWriter, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
-    """What a wrapped layer is written with, and how."""
-    kind, config = str(described["class_name"]), described["config"]
-    inner = LayerWriter(writer.model, kind, config, f"{writer.layer}/", f"{writer.call}/{name}", writer.layer)
-    rule = RULES.get(kind)
-    if rule is None:
-        raise inner.refuse("is of a kind that is not read inside another")
-    return inner, rule
+from pocketgraph.formats.keras import (
+    attention_layers,
+    loops_over_time,
+    plain_layers,
+    preprocessing_layers,
+    window_layers,
+)
+from pocketgraph.formats.keras.layer_writer import (
+    KerasTensor,
+    LayerWriter,
+    Rule,
+    broadcast,
+    expanded,
+    joined,
+    transposed,
+)
+from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
+from pocketgraph.graph.dtype import BOOL, FLOAT
 
 
 def time_distributed(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """A layer for each step, the steps taken as a larger batch."""
-    (value,) = inputs
-    inner, rule = inner_layer(writer, writer.config["layer"], "step")
+    (value,), described = inputs, writer.config["layer"]
+    inner, rule = writer.inner(described, "step")
     made = rule(inner, [writer.reshaped(value._replace(mask=None), (None, *value.dims[2:]))])
     if isinstance(made, list):
-        raise writer.refuse("wraps a layer of several results, which is not read")
-    return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)
+        if len(made) > 1:
+            raise writer.refuse("wraps a layer of several results, which is not read")
+        (made,) = made
+    if (value.mask is not None and described["class_name"] not in PASS_MASKS | IGNORE_MASKS - READ_MASKS) or made.mask:
+        raise writer.refuse("wraps a layer that takes steps of which some are masked, which is not read")
+    return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)._replace(mask=value.mask)
+
+
+def spectral_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+    """A layer whose kernel training keeps small."""
+    inner, rule = writer.inner(writer.config["layer"], "layer")
+    return rule(inner, inputs)
 
 
 def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
     """A recurrent layer from the first step to the last, and another from the last to the first."""
-    described = writer.config["layer"]
-    config = dict(described["config"])
-    name = config["name"].removeprefix("forward_")
+    value, *given = inputs
     both: list[KerasTensor] = []
-    for way in ("forward", "backward"):
-        config |= {"name": f"{way}_{name}", "go_backwards": way == "backward"}
-        inner, rule = inner_layer(writer, {**described, "config": dict(config)}, way)
-        made = rule(inner, inputs)
-        if isinstance(made, list):
-            raise writer.refuse("has return_state=True, which is not read")
-        if way == "backward" and config.get("return_sequences", False):
-            made = writer.add("ReverseV2", made, writer.const([1], "axis"))
-        both.append(made)
+    states: list[KerasTensor] = []
+    for at, described in enumerate(ways(writer.config)):
+        config = dict(described["config"])
+        keeps_time = bool(config.get("return_sequences", False))
+        if writer.model.version and not OF_KERAS_ALONE.match(writer.model.version):
+            config["zero_output_for_mask"] = keeps_time
+        half = len(given) // 2
+        way = ("forward", "backward")[at]
+        inner, rule = writer.inner({**described, "config": config}, way)
+        inner.owners, inner.has_own_mask = (f"{way}_{inner.layer}", *inner.owners), writer.has_own_mask
+        made = rule(inner, [value, *given[half * at : half * (at + 1)]])
+        first, *rest = made if isinstance(made, list) else [made]
+        if at and keeps_time:
+            first = writer.add("ReverseV2", first, writer.const([1], "axis"))
+        both.append(first)
+        states += rest
     mode = writer.config.get("merge_mode", "concat")
     kind = {"concat": "Concatenate", "sum": "Add", "mul": "Multiply", "ave": "Average"}.get(mode)
     if kind is None:
-        return both
-    merge, rule = inner_layer(writer, {"class_name": kind, "config": {}}, "merge")
-    return rule(merge, both)
+        return [one._replace(mask=value.mask if keeps_time else None) for one in both] + states
+    merge, rule = writer.inner({"class_name": kind, "config": {}}, "merge")
+    merged = rule(merge, both)
+    assert isinstance(merged, KerasTensor), "a merge has one result"
+    merged = merged._replace(mask=value.mask if keeps_time else None)
+    return [merged, *states] if states else merged
+
+
+def ways(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The layers of a Bidirectional as they are called: from the first step, and the other way."""
+    described = config["layer"]
+    name = described["config"]["name"].removeprefix("forward_")
+    turned = not described["config"].get("go_backwards", False)
+    yield {**described, "config": {**described["config"], "name": f"forward_{name}"}}
+    if config.get("backward_layer"):
+        yield config["backward_layer"]
+    else:
+        yield {**described, "config": {**described["config"], "name": f"backward_{name}", "go_backwards": turned}}
+
+
+CHANNELS_FIRST = frozenset((*window_layers.RULES, "Flatten", "Resizing", "CenterCrop"))
+"""Layers that are told where channels are, and take one tensor."""
+READ_MASKS = frozenset((
+    *loops_over_time.RULES, *attention_layers.RULES, "Bidirectional", "TimeDistributed", "GlobalAveragePooling1D",
+    "Softmax",
+))  # fmt: skip
+"""Layers that compute with masks."""
+PASS_MASKS = frozenset((
+    "Activation", "Dense", "Dropout", "SpatialDropout1D", "GaussianNoise", "GaussianDropout", "AlphaDropout",
+    "BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization", "ReLU", "LeakyReLU", "PReLU",
+    "ELU", "ThresholdedReLU", "Softmax", "ActivityRegularization", "Identity",
+    *attention_layers.RULES,
+))  # fmt: skip
+"""Layers whose steps count where those of their first input do."""
+PASS_MASKS_IN_KERAS_3 = ("Rescaling", "Normalization")
+IGNORE_MASKS = frozenset((
+    *PASS_MASKS, *READ_MASKS, "Masking", "Embedding", "Flatten", "GlobalMaxPooling1D", "Reshape", "Permute", "Conv1D",
+    "MaxPooling1D", "AveragePooling1D",
+))  # fmt: skip
+"""Layers that TensorFlow.js lets have masks."""
+
+
+def with_channels_last(rule: Rule, writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """A layer of pictures with channels ahead of space, as one with channels behind it."""
+    (value,) = inputs
+    rank = len(value.dims)
+    writer.config = {**writer.config, "data_format": "channels_last"}
+    made = rule(writer, [transposed(writer, value, [0, *range(2, rank), 1])._replace(mask=value.mask)])
+    assert isinstance(made, KerasTensor), "such a layer has one result"
+    return transposed(writer, made, [0, rank - 1, *range(1, rank - 1)]) if len(made.dims) == rank > 2 else made
+
+
+def mask_of(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | None:
+    """The mask of the first result of a layer that gives none itself.
+
+    Raises:
+        FormatError: Keras and its versions do not agree about it.
+    """
+    kind, version = writer.kind, writer.model.version
+    masks = [value.mask for value in inputs]
+    if not any(masks):
+        return None
+    if not version and kind not in IGNORE_MASKS - attention_layers.RULES.keys():
+        raise writer.refuse("takes steps of which some are masked, which is not read")
+    if kind in PASS_MASKS or (kind in PASS_MASKS_IN_KERAS_3 and version.startswith("3.")):
+        return masks[0]
+    if kind not in plain_layers.MERGES and kind != "Concatenate":
+        return None
+    axis = int(writer.config.get("axis", -1)) % len(inputs[0].dims) if kind == "Concatenate" else -1
+    if axis == 1:
+        return joined(writer, [one.mask or _all_steps(writer, one) for one in inputs], 1)
+    is_any = writer.model.counts_any_mask
+    if is_any and not all(masks):
+        return None  # all steps count
+    op = "LogicalOr" if is_any else "LogicalAnd"
+    distinct = {one.ref: one for one in masks if one is not None}
+    return reduce(lambda one, other: writer.add(op, one, other, dims=one.dims), distinct.values())
+
+
+def merged(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+    """A merge, for which since Keras 3.4 products and extremes leave out the steps that do not count."""
+    if not any(value.mask for value in inputs) or not writer.model.counts_any_mask:
+        return plain_layers.merge(writer, inputs)
+    is_product, zero, one = writer.kind == "Multiply", *(writer.const(at, "number", FLOAT) for at in (0, 1))
+    total, *others = inputs
+    counted = total.mask and expanded(writer, total.mask, 2)
+    if counted and is_product:
+        total = writer.add("SelectV2", counted, total, one, dims=total.dims)
+    for value in others:
+        counts = value.mask and expanded(writer, value.mask, 2)
+        if counts:
+            value = writer.add("SelectV2", counts, value, one if is_product else total, dims=value.dims)
+        if counted and not is_product:
+            total = writer.add("SelectV2", counted, total, value, dims=value.dims)
+        counted = writer.add("LogicalOr", counted, counts) if counts and counted else None
+        total = writer.add(plain_layers.MERGES[writer.kind], total, value, dims=broadcast(total.dims, value.dims))
+    if counted and is_product:
+        total = writer.add("SelectV2", counted, total, zero, dims=total.dims)
+    return total
+
+
+def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """A mask of steps that all count."""
+    sizes = writer.sizes(writer.all_sizes(value)[:2])
+    return writer.add("Fill", sizes, writer.const(True, "counts", BOOL), dims=value.dims[:2])
 
 
 RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
-    "TimeDistributed": time_distributed, "Bidirectional": bidirectional,
+    **preprocessing_layers.RULES,
+    "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
+    "SpectralNormalization": spectral_norm,
+    "Bidirectional": bidirectional,
 }  # fmt: skip
 """How each class of layers is written."""
-PASS_MASKS = frozenset(
-    ("Activation", "Dense", "Dropout", "SpatialDropout1D", "GaussianNoise", "GaussianDropout", "AlphaDropout",
-     "BatchNormalization", "LayerNormalization", "LSTM", "GRU", "SimpleRNN", "Bidirectional", "TimeDistributed", "ReLU",
-     "LeakyReLU", "PReLU", "ELU", "ThresholdedReLU", "Softmax", "Masking", "ActivityRegularization"),
-)  # fmt: skip
-"""Layers whose steps count where those of their input do."""
-IGNORE_MASKS = PASS_MASKS | {
-    "Flatten",
-    "GlobalAveragePooling1D",
-    "GlobalMaxPooling1D",
-    "Reshape",
-    "Permute",
-    "Conv1D",
-    "MaxPooling1D",
-    "AveragePooling1D",
-}
-"""Layers that take steps that do not count as any other, as TensorFlow.js does."""
-COUNTS_MASKS = frozenset(("GlobalAveragePooling1D",))
-"""Of these, what Keras itself computes of the steps alone that count."""

@@ -52,14 +52,10 @@ def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
         left = [node for node in graph if node.name in needed and node.op.startswith(_SOURCES)]
         if not left:
             return graph, lines
-        last = next((node for node in left if not any(_needs(graph, other, node.name) for other in left)), left[0])
+        needed = {name for other in left if other.inputs for name in reachable(graph, other.inputs)}
+        last = next((node for node in left if node.name not in needed), left[0])
         graph, cut = _cut(graph, last)
         lines |= cut
-
-
-def _needs(graph: Graph, node: Node, name: str) -> bool:
-    """Whether a node needs another one of this name."""
-    return bool(node.inputs) and name in reachable(graph, node.inputs)
 
 
 def _cut(graph: Graph, node: Node) -> tuple[Graph, dict[str, str]]:

@@ -44,12 +44,7 @@ def periodic_resample(values: Array, *, shape: Shape) -> Array:
             along += places[axis] % factor * times
             times *= factor
     source[open_axis] = along
-    flat = sum(place * step for place, step in zip(source, _steps(values.shape), strict=True))
+    flat = sum(place * math.prod(values.shape[axis + 1 :]) for axis, place in enumerate(source))
     is_there = flat < values.size
     result[is_there] = values.ravel()[flat[is_there]]
     return result
-
-
-def _steps(shape: tuple[int, ...]) -> list[int]:
-    """How far the next element of each axis lies, in elements."""
-    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]

@@ -97,14 +97,23 @@ def _bmp(contents: Array, picture: Any, channels: int) -> Array:
     return pixels(picture, channels) if found is None else found
 
 
+def gif_pixels(picture: Any) -> Array:
+    """(rows, columns, 3) of the frame of a GIF that Pillow is at; black where no frame has drawn yet."""
+    drawn = np.array(picture.convert("RGBA"))
+    drawn[drawn[..., 3] == 0] = 0
+    return drawn[..., :3]
+
+
 def _frames(picture: Any, most: int, channels: int = 3) -> Array:
-    found = []
+    found, is_gif = [], picture.format == "GIF"
     try:
         count = min(getattr(picture, "n_frames", 1), most)
         reserve((count, *picture.size, channels), np.uint8)
         for number in range(count):
+            if is_gif:
+                picture.dispose = None  # frames stay below the next ones, whatever the file says
             picture.seek(number)
-            found.append(pixels(picture, channels))
+            found.append(gif_pixels(picture) if is_gif else pixels(picture, channels))
     except (
         IndexError,
         TypeError,

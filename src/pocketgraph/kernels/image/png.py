@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from pocketgraph.kernels.arrays import Array, reserve
 
 BANDS = {0: 1, 2: 3, 4: 2, 6: 4}
 """By colour type: how many values a pixel has; palettes are never 16 bits deep."""
+HIDING = {0: 1, 2: 3}
+"""By colour type without alpha: how many values name the colour that shows nothing."""
 GREY = (9797, 19234, 3737)
 """What red, green and blue weigh in 32,768ths (libpng cuts 0.299 and 0.587, and gives blue the rest)."""
 UNIT = 100_000
@@ -41,15 +44,13 @@ def png_pixels(data: bytes, picture: Any, channels: int, deep: bool) -> Array:
             array = wide_pixels(data)
         else:
             mode = picture.mode if picture.mode in ("L", "LA", "RGB", "RGBA") else None
-            if "transparency" in picture.info and (picture.mode == "P" or channels == 4):
-                mode = "RGBA"
-            elif mode is None:
-                mode = "L" if picture.mode in ("1", "I", "I;16") else "RGB"
-            if mode == "RGBA" and picture.mode in ("1", "L"):
-                array = with_alpha(np.asarray(picture.convert("L")), picture.info["transparency"], data[24])
-            else:
-                array = np.asarray(picture.convert(mode))
+            if mode is None:
+                palette = "RGBA" if "transparency" in picture.info else "RGB"
+                mode = palette if picture.mode == "P" else "L"
+            array = np.asarray(picture.convert(mode))
             array = array.reshape(*array.shape[:2], -1)
+        if channels == 4 and data[25] in HIDING:
+            array = with_alpha(array, data)
     except (OSError, ValueError, SyntaxError, struct.error, zlib.error) as error:
         raise RunError(f"Invalid PNG data: {error}") from error
     if channels == 1 and array.shape[2] >= 3:
@@ -60,14 +61,17 @@ def png_pixels(data: bytes, picture: Any, channels: int, deep: bool) -> Array:
     return (array >> np.uint16(8)).astype(np.uint8) if array.dtype == np.uint16 else np.array(array)
 
 
-def with_alpha(values: Array, hidden: int, depth: int) -> Array:
-    """(rows, columns, 2) of grey values; ``hidden``, in the ``depth`` bits of the file, is what shows nothing.
-
-    Pillow compares it with values that it has made 8 bits; of one bit it has made ``hidden`` so, too.
-    """
-    shown = hidden and 255 if depth == 1 else hidden * (255 // ((1 << depth) - 1))
-    alpha = np.where(values == shown, 0, 255)
-    return np.stack([values, alpha.astype(np.uint8)], axis=2)
+def with_alpha(array: Array, data: bytes) -> Array:
+    """Grey or colour, and behind it an alpha that hides the one value which the file's tRNS names, if it does."""
+    bands = HIDING[data[25]]
+    hidden = _before(data, b"IDAT").get(b"tRNS", b"")
+    if len(hidden) != 2 * bands:
+        return array
+    most = (1 << data[24]) - 1  # bits beyond the file's depth do not count
+    shown = (np.frombuffer(hidden, ">u2") & most) * (1 if most > 255 else 255 // most)
+    opaque = np.iinfo(array.dtype).max
+    alpha = np.where((array == shown).all(axis=2, keepdims=True), 0, opaque).astype(array.dtype)
+    return np.concatenate([array, alpha], axis=2)
 
 
 def as_channels(array: Array, channels: int, opaque: int) -> Array:
@@ -121,22 +125,27 @@ def _powers(exponent: int, bits: int, lost: int) -> Array:
 
 
 def brightness(data: bytes, deep: bool) -> tuple[int, int]:
-    """A file's gamma in 100,000ths, 100,000 where it says none, and the bits of 16 that libpng's tables leave out.
+    """A file's gamma in 100,000ths, 100,000 where it says none before its palette, and the bits of 16 that libpng's
+    tables leave out.
 
     Args:
         deep: whether 16 bits are kept.
     """
-    found: dict[bytes, bytes] = {}
-    for kind, content in _chunks(data):
-        if kind == b"IDAT":
-            break
-        found.setdefault(kind, content)
+    found = _before(data, b"IDAT", b"PLTE")
     (own,) = struct.unpack(">I", found[b"gAMA"]) if len(found.get(b"gAMA", b"")) == 4 else (UNIT,)
     gamma = SRGB_GAMMA if len(found.get(b"sRGB", b"")) == 1 else own if own in GAMMAS else UNIT
     bits = found.get(b"sBIT", b"")
     significant = max(bits[:3]) if len(bits) == (4 if data[25] == 6 else 3) else 0
     lost = 16 - significant if 0 < significant < 16 else 0
     return gamma, min(lost if deep else max(lost, 5), 8)
+
+
+def _before(data: bytes, *ends: bytes) -> dict[bytes, bytes]:
+    """The parts of a file in front of the first of these kinds."""
+    found: dict[bytes, bytes] = {}
+    for kind, content in takewhile(lambda part: part[0] not in ends, _chunks(data)):
+        found.setdefault(kind, content)
+    return found
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -92,13 +92,29 @@ def _check_sizes(equation: str, inputs: Sequence[Array]) -> None:
 
 @kernel("Einsum", "XlaEinsum")
 def einsum(*inputs: Array, equation: str) -> Array:
-    _check_sizes(equation.replace(" ", ""), inputs)
+    equation = equation.replace(" ", "")
+    _check_sizes(equation, inputs)
+    left, _, labels = equation.partition("->")
+    once = "".join(dict.fromkeys(labels.replace("...", "."))).replace(".", "...")
+    if once != labels:
+        return _on_diagonals(einsum(*inputs, equation=f"{left}->{once}"), once, labels)
     result = np.einsum(
-        equation.replace(" ", ""),
+        equation,
         *(widened(i) for i in inputs),
         optimize=("greedy", allowance() // 8) if len(inputs) > 1 else False,
     )
     return np.array(result).astype(inputs[0].dtype, copy=False)
+
+
+def _on_diagonals(values: Array, once: str, labels: str) -> Array:
+    """Zeros but where all axes of a label that stands twice in the result have one index."""
+    begin, _, end = once.partition("...")
+    sizes = dict(zip(begin, values.shape, strict=False)) | dict(zip(end[::-1], values.shape[::-1], strict=False))
+    before, dots, after = labels.partition("...")
+    between = values.shape[len(begin) : values.ndim - len(end)] if dots else ()
+    result = np.zeros((*(sizes[a] for a in before), *between, *(sizes[a] for a in after)), values.dtype)
+    np.einsum(f"{labels}->{once}", result)[...] = values
+    return result
 
 
 @kernel("XlaDot")

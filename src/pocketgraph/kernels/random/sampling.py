@@ -33,10 +33,7 @@ def drawing(context: Context, seed: int, seed2: int, blocks: int) -> Philox:
     with _moving:
         generator = context.state.get(place)
         if not isinstance(generator, Philox):
-            if seed == 0 and seed2 == 0:
-                source = context.rng if context.rng is not None else np.random.default_rng()
-                seed, seed2 = (int(s) for s in source.integers(1, 2**62, size=2))
-            generator = Philox.seeded(seed, seed2)
+            generator = Philox.of_op(seed, seed2, context.rng)
         context.state[place] = generator.skip(blocks)
     return generator
 

@@ -47,6 +47,12 @@ def _checked_splits(splits: Array, count: int) -> Array:
     return ends
 
 
+def _ends(splits: Sequence[Array], values: Array) -> list[Array]:
+    """Nested splits, checked against each other and the values, as int64."""
+    counts = [*(split.size - 1 for split in splits[1:]), values.shape[0]]
+    return [_checked_splits(split, count) for split, count in zip(splits, counts, strict=True)]
+
+
 @kernel("RaggedGather")
 def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
     """(nested splits of the result, its values): the rows that ``indices``, the last input, names.
@@ -54,8 +60,7 @@ def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
     Of a single row, which a scalar names, there is no split that says where it ends.
     """
     splits, values, indices = parts[:PARAMS_RAGGED_RANK], parts[PARAMS_RAGGED_RANK], parts[-1]
-    counts = [*(split.size - 1 for split in splits[1:]), values.shape[0]]
-    ends = [_checked_splits(split, count) for split, count in zip(splits, counts, strict=True)]
+    ends = _ends(splits, values)
     rows = indices.ravel().astype(np.int64)
     if rows.size and (rows.min() < 0 or rows.max() >= ends[0].size - 1):
         bad = int(rows[(rows < 0) | (rows >= ends[0].size - 1)][0])
@@ -79,9 +84,8 @@ def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
 @kernel("RaggedTensorToSparse")
 def ragged_tensor_to_sparse(*parts: Array) -> tuple[Array, Array, Array]:
     """(indices, values, dense shape)."""
-    splits, values = parts[:-1], parts[-1]
-    counts = [*(split.size - 1 for split in splits[1:]), values.shape[0]]
-    ends = [_checked_splits(split, count) for split, count in zip(splits, counts, strict=True)]
+    values = parts[-1]
+    ends = _ends(parts[:-1], values)
     inner = values.shape[1:]
     columns = [np.arange(ends[0].size - 1)]
     sizes = [ends[0].size - 1]

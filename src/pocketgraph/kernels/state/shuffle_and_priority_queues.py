@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import INT64
@@ -82,11 +80,8 @@ def random_shuffle_queue(
     if not hasattr(queue, "generator"):
         if capacity >= 0 and min_after_dequeue >= capacity:
             raise RunError(f"min_after_dequeue {min_after_dequeue} must be < capacity {capacity}")
-        if seed == 0 and seed2 == 0:
-            source = context.rng if context.rng is not None else np.random.default_rng()
-            seed, seed2 = (int(s) for s in source.integers(1, 2**62, size=2))
         queue.least = max(0, min_after_dequeue)
-        queue.sow(Philox.seeded(seed, seed2))
+        queue.sow(Philox.of_op(seed, seed2, context.rng))
     return queue
 
 

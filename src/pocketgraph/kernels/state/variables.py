@@ -174,7 +174,7 @@ def ref_select(index: Array, *inputs: Variable) -> Variable:
     return inputs[chosen]
 
 
-kernel("IsVariableInitialized")(lambda ref: np.asarray(ref.is_initialized))
+kernel("IsVariableInitialized")(lambda ref: np.asarray(isinstance(ref, np.ndarray) or ref.is_initialized))  # if frozen
 kernel("VarIsInitializedOp")(lambda resource: np.asarray(resource.is_initialized))
 kernel("ReadVariableOp")(lambda resource: resource.read())
 

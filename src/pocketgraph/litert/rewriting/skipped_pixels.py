@@ -58,7 +58,8 @@ class _Strides:
             for reader in self.readers[value]:
                 reader.options.update(stride_h=1, stride_w=1)
             self.shrink(value, steps)
-        idle = {op.outputs[0]: op.inputs[0] for op in self.program.operations if _is_idle(op)}
+        pools = filter(_is_one_pixel_pool, self.program.operations)
+        idle = {op.outputs[0]: op.inputs[0] for op in pools if _steps(op) == (1, 1)}
         self.program.substitute({result: source for result, source in idle.items() if source is not None})
         self.program.drop_unused()
 
@@ -184,10 +185,6 @@ def _by_weights_of_one(pool: Operation) -> None:
         constant = Constant.of(content)
         pool.inputs.append(Value(f"{pool.outputs[0].name}/{name}", FLOAT, constant.shape, constant))
     pool.code, pool.options = "DEPTHWISE_CONV_2D", sliding(strides=_steps(pool), multiplier=1)
-
-
-def _is_idle(operation: Operation) -> bool:
-    return _is_one_pixel_pool(operation) and _steps(operation) == (1, 1)
 
 
 def _steps(operation: Operation) -> Steps:

@@ -315,10 +315,8 @@ class _Opening:
                 end[axis] = first + 1
                 free_end = free_end & ~(1 << axis) | (first == -1) << axis
         fixed = [[_number(each) for each in each_place] for each_place in (begin, end, step)]
-        if taken_elements(source.shape, fixed, (free_begin, free_end)) != taken_by(
-            operation
-        ):  # of axes in another order
-            raise NotCertain
+        if taken_elements(source.shape, fixed, (free_begin, free_end)) != taken_by(operation):
+            raise NotCertain  # of axes in another order
         counts = known_counts(self._sizes.of(source), (begin, end, step), (free_begin, free_end))
         if counts is not None:
             starts = [0 if free_begin >> axis & 1 else first for axis, first in enumerate(begin)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from pocketgraph.errors import UsageError, option
 
@@ -15,13 +16,24 @@ def silent(stage: str, done: int, total: int) -> None:
     """Tells nobody of a ``stage``, nor that ``done`` of ``total`` steps of it are."""
 
 
-RANGE_METHODS = ("minmax", "percentile", "mse", "entropy", "auto")
-ROUNDINGS = ("fitted", "adaround", "corrected", "nearest")
+Mode = Literal["static", "dynamic", "weights"]
+Form = Literal["tflite", "pb"]
+Activations = Literal["int8", "int16"]
+WeightType = Literal["int8", "int4"]
+InOut = Literal["float", "int8", "int16", "uint8"]
+Ranges = Literal["auto", "minmax", "percentile", "mse", "entropy"]
+Rounding = Literal["fitted", "adaround", "corrected", "nearest"]
+"""What options may be; the first of each is the default."""
 
 
 def io_types(activations: str) -> tuple[str, ...]:
     """What may go in and out where tensors have these codes: floats, the codes, or those of eight bits as bytes."""
     return ("float", "int8", "uint8") if activations == "int8" else ("float", activations)
+
+
+def _check_is_one(name: str, value: object, allowed: Sequence[Any]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
 
 
 @dataclass(frozen=True)
@@ -71,15 +83,11 @@ class QuantizationOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("rounding", self.rounding, ROUNDINGS),
-            ("ranges", self.ranges, RANGE_METHODS),
-            ("activations", self.activations, ("int8", "int16")),
-            ("weights", self.weights, ("int8", "int4")),
-            ("io", self.io, io_types(self.activations)),
-        ):
-            if value not in allowed:
-                raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
+        _check_is_one("rounding", self.rounding, get_args(Rounding))
+        _check_is_one("ranges", self.ranges, get_args(Ranges))
+        _check_is_one("activations", self.activations, get_args(Activations))
+        _check_is_one("weights", self.weights, get_args(WeightType))
+        _check_is_one("io", self.io, io_types(self.activations))
         for name, share in (("float_share", self.float_share), ("widen", self.widen)):
             if not 0 <= share <= 1:
                 raise UsageError(f"{option(name)} is a share from 0 to 1, not {share:g}", hint="0.1 is a tenth")
@@ -94,9 +102,8 @@ def check_together(
     form: str, mode: str, has_samples: bool, types: Mapping[str, str], of_static: Mapping[str, object]
 ) -> None:
     """Refuses what does not go together; ``of_static`` are the options that calibrating alone has, None where unset."""
-    for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
-        if value not in allowed:
-            raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
+    _check_is_one("mode", mode, get_args(Mode))
+    _check_is_one("form", form, get_args(Form))
     if form == "pb":
         for name in ("activations", "weights"):
             if types[name] != "int8":

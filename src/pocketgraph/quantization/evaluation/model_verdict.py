@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph.tensor import Array
+from pocketgraph.pages.json_text import finite
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
 from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy
@@ -125,16 +125,9 @@ class ModelVerdict:
                 "largest_error": beside.largest,
             }
         return {
-            **{key: _finite(value) for key, value in row.items()},
+            **finite(row),
             "milliseconds": float(np.median(self.times)) * 1e3,
         }
-
-
-def _finite(value: Any) -> Any:
-    """None in place of infinities and NaN, which JSON does not know."""
-    if isinstance(value, tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def is_filled(value: Any) -> bool:

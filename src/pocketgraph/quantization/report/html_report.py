@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from typing import Any
 
 from pocketgraph.pages.document import fragment, text
 from pocketgraph.pages.document import report as page
+from pocketgraph.pages.json_text import json_text
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     LABELLED,
@@ -82,7 +82,7 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
         "layers": [asdict(layer) for layer in report.layers],
         "by_sensitivity": [layer.name for layer in report.ranked()],
     }
-    return json.dumps(_finite(content), indent=1) + "\n"
+    return json_text(content, indent=1) + "\n"
 
 
 def _figures(compared: Comparison | None) -> dict[str, Any] | None:
@@ -306,11 +306,3 @@ def _number(value: float) -> str:
 
 def _with_unit(value: float) -> str:
     return f"{value:.1f} dB" if math.isfinite(value) and value <= EXACT_DECIBELS else _number(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

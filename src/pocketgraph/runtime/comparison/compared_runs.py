@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import run_on_plainer
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.comparison.counterparts import Counterparts
-from pocketgraph.runtime.comparison.output_verdict import is_certain
+from pocketgraph.runtime.comparison.output_verdict import is_certain, mute
 
 Feeds = Mapping[str, Any]
 SMALLER = (0.1, 0.01, 0.001, 0.0001)
@@ -72,6 +72,19 @@ class ComparedRuns:
             raise type(error)(error.what, where=error.where or "the second model", hint=hint) from None
         for pair, x, y in zip(self.pairs.values(), ours, theirs, strict=True):
             pair.append((x, y))
+
+    def unanswered(self, outputs: Iterable[str]) -> dict[str, str]:
+        """Why what both gave says nothing about either model, by output; "" where it does."""
+        return {name: mute(self.pairs[name], self.fed) for name in outputs}
+
+    def prove_nothing(self, unanswered: Mapping[str, str]) -> bool:
+        """Whether no output says anything about either model, floats among them: classes may well be the same.
+
+        Args:
+            unanswered: by output that depends on an input, why its answers say nothing.
+        """
+        has_floats = any(a.dtype.kind in "fV" for name in unanswered for a, _ in self.pairs[name])
+        return all(unanswered.values()) and has_floats
 
     def add_smaller(self, feeds: dict[str, Any], outputs: Sequence[str]) -> None:
         """Runs both on smaller and smaller feeds while of some of these outputs only the largest class shows; keeps the

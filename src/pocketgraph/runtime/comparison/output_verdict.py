@@ -122,18 +122,6 @@ def _agreement_but_for_ties(pairs: Pairs) -> float:
     return same / max(rows, 1)
 
 
-def proves_nothing(pairs: Mapping[str, Pairs], unanswered: Mapping[str, str]) -> bool:
-    """Whether no output says anything about either model, floats among them: classes may well be the same.
-
-    Args:
-        pairs: the answers of both models by output, of outputs that depend on an input.
-        unanswered: why answers say nothing, by output, where they do.
-    """
-    return all(unanswered[name] for name in pairs) and any(
-        a.dtype.kind in "fV" for one in pairs.values() for a, _ in one
-    )
-
-
 def mute(pairs: Pairs, fed: Sequence[Mapping[str, Any]]) -> str:
     """Why answers that agree say nothing about either model; "" where they do."""
     values = [value for pair in pairs for value in pair]

@@ -20,8 +20,8 @@ def moves_by_rounding(
     limits: Mapping[str, float],
     run_changed: Callable[[], Sequence[Mapping[str, Array]]],
 ) -> dict[str, float]:
-    """How far rounding moves outputs that are a little off, as a share of their largest magnitude: recurrent networks
-    grow such a difference in each step, logarithms that of small numbers.
+    """How far rounding moves outputs that are off, as a share of their largest magnitude: recurrent networks grow a
+    difference in each step, logarithms that of small numbers, sines that of large ones.
 
     Args:
         pairs: by output: by set of feeds, what the model gave, and what is beside it.
@@ -29,12 +29,12 @@ def moves_by_rounding(
         run_changed: by set of feeds, what the model gives ``with_last_bits_changed``; called where an output needs it.
 
     Returns:
-        That of outputs that are past their limit, but not by as much as a mistake makes.
+        That of outputs that are past their limit.
     """
     shares = {name: compared(name, pair, limits[name]).largest_relative for name, pair in pairs.items()}
-    near = [name for name, share in shares.items() if limits[name] < share <= MOST_BY_ROUNDING**2 * limits[name]]
-    found = run_changed() if near else ()
-    moved = {name: [(pair[0], other[name]) for pair, other in zip(pairs[name], found, strict=True)] for name in near}
+    past = [name for name, share in shares.items() if share > limits[name]]
+    found = run_changed() if past else ()
+    moved = {name: [(pair[0], other[name]) for pair, other in zip(pairs[name], found, strict=True)] for name in past}
     return {name: compared(name, pair, 1.0).largest_relative for name, pair in moved.items()}
 
 

@@ -23,7 +23,7 @@ from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model,
 from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.comparison.counterparts import Counterparts
-from pocketgraph.runtime.comparison.output_verdict import Pairs, judged, mute, proves_nothing
+from pocketgraph.runtime.comparison.output_verdict import Pairs, judged
 from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
@@ -118,18 +118,17 @@ def verify(
         is_eight_bit |= tolerance is None and engines and first.is_eight_bit
         if inputs is None and not is_eight_bit:  # eight bits have no codes for smaller feeds
             both.add_smaller(sets[0], depending)
-        answers = {name: both.pairs[name] for name in depending}
-        unanswered = {name: mute(pair, both.fed) for name, pair in answers.items()}
-        is_idle = inputs is None and proves_nothing(answers, unanswered)
+        unanswered = both.unanswered(depending)
+        is_idle = inputs is None and both.prove_nothing(unanswered)
         if is_idle:
             both.add_wider(sets[0])
-            unanswered = {name: mute(pair, both.fed) for name, pair in answers.items()}
-            is_idle = proves_nothing(answers, unanswered)
+            unanswered = both.unanswered(depending)
+            is_idle = both.prove_nothing(unanswered)
         if is_idle and (heads := _selected_from(first, running, same)):
             again = ComparedRuns(first, second, same, heads, is_made_up=True)
             for feeds in sets:
                 again.add(feeds)
-            is_idle = proves_nothing(again.pairs, {name: mute(pair, again.fed) for name, pair in again.pairs.items()})
+            is_idle = again.prove_nothing(again.unanswered(heads))
             both.pairs |= again.pairs
             wanted = [*wanted, *heads]
         larger: dict[str, float] = {}
@@ -144,13 +143,8 @@ def verify(
     if is_idle:
         found |= _failed_for_silence(found, silent)
         silent = {}
-    notes = [*same.notes, *(f"'{name}' {why}" for name, why in silent.items())]
-    notes += _notes_of_nothing(both, found)
-    notes += [
-        f"'{name}' may differ by {share:.2g} of its largest magnitude, as a change of each weight by its last bit makes"
-        for name, share in larger.items()
-        if found[name].passed
-    ]
+    notes = [*same.notes, *(f"'{name}' {why}" for name, why in silent.items()), *_notes_of_nothing(both, found)]
+    notes += _notes_of_rounding({name: share for name, share in larger.items() if found[name].passed})
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
@@ -168,6 +162,11 @@ def _limits_by_rounding(model: ComparedModel, pairs: Mapping[str, Pairs], fed: S
     numeric = {name: pair for name, pair in pairs.items() if pair and pair[0][0].dtype.kind in "fV"}
     limits = dict.fromkeys(numeric, TOLERANCE)
     return larger_limits(moves_by_rounding(numeric, limits, run_changed), limits)
+
+
+def _notes_of_rounding(larger: Mapping[str, float]) -> list[str]:
+    said = "of its largest magnitude, as a change of each weight by its last bit makes"
+    return [f"'{name}' may differ by {share:.2g} {said}" for name, share in larger.items()]
 
 
 def _check_options(

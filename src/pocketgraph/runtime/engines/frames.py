@@ -153,7 +153,7 @@ def first_and_next(head: Item, items: Mapping[str, Item]) -> tuple[Endpoint, End
     """What a loop variable, by its Merge, is in the first round, and the NextIteration that gives it to the next.
 
     Raises:
-        RunError: it has not one of each.
+        RunError: it has not one of each, or something stands between Enter and Merge.
     """
     back = [e for e in head.data if e.node in items and items[e.node].node.op in NEXT_ITERATION]
     first = [e for e in head.data if e not in back]
@@ -161,6 +161,13 @@ def first_and_next(head: Item, items: Mapping[str, Item]) -> tuple[Endpoint, End
         raise RunError(
             "Invalid loop structure: a loop variable needs one Enter and one NextIteration",
             where=f"node '{head.node.name}'",
+        )
+    between = items.get(first[0].node)
+    if between is not None and between.node.op not in ENTER:
+        raise RunError(
+            f"a loop variable must begin with what an Enter gives, and '{between.node.name}' stands between",
+            where=f"node '{head.node.name}'",
+            hint=f"move the {between.node.op} in front of the Enter",
         )
     return first[0], back[0]
 

@@ -8,8 +8,8 @@ where they are not, and whenever somebody looks at the single nodes, the nodes r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,48 @@ from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
-FIRST_COLUMN = {"begin_mask": 1, "end_mask": 1, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 2}
+LOOKUP: dict[str, tuple[Any, ...]] = {
+    # Each id once, put together by the first number of its place.
+    "combined": ("|".join(COMBINERS), "rows", "unique:1", "groups?"),
+    "rows": ("GatherV2", "params!", "unique", 0),
+    "unique": ("Unique", "some_ids"),
+    "groups": ("StridedSlice", "some_places", [0, 0], [0, 1], [1, 1]),
+    # Empty rows are filled for that, and emptied again.
+    "filled": ("SparseFillEmptyRows", "kept_places", "kept_ids", "matrix:1", 0),
+    "emptied": ("|".join(SELECTS), "empty", "zeros", "combined"),
+    "empty": ("Tile", "column", "repeats"),
+    "column": ("Reshape", "filled:2", [-1, 1]),
+    "repeats": ("Const|Pack", 1, "width"),
+    "width": ("StridedSlice", "sizes", [1], [2], [1]),
+    "sizes": ("Shape", "combined"),
+    "zeros": ("ZerosLike", "combined"),
+    # Negative ids are dropped before.
+    "kept_places": ("GatherV2", "matrix", "kept", 0),
+    "kept_ids": ("GatherV2", "ids", "kept", 0),
+    "kept": ("Reshape", "where", [-1]),
+    "where": ("Where", "positive"),
+    "positive": ("GreaterEqual", "ids", 0),
+    # All axes but the last are one before that, and axes again in the end.
+    "matrix": ("SparseReshape", "places", "shape", "two_axes?"),
+    "two_axes": ("Pack", "product", "last"),
+    "product": ("Prod", "first", (0, [0])),
+    "first": ("Slice", "shape", [0], [1]),
+    "last": ("GatherV2", "shape", 1, 0),
+    "unfolded": ("Reshape", "emptied", "all_axes"),
+    "all_axes": ("ConcatV2", "but_the_last", "last_axis", 0),
+    "but_the_last": ("Slice", "numbers", [0], [1]),
+    "numbers": ("Cast", "shape"),
+    "last_axis": ("Const|Slice", "own_axes", [1], [-1]),
+    "own_axes": ("Shape", "emptied"),
+}
+"""A lookup, a row a node: its ops, and its operands. A text is another node, or a tensor that comes from outside; with
+``:1`` its second output, with ``?`` perhaps behind a Cast, with ``!`` the tensor itself and not where it was passed on
+from. All else are values of constants, in a tuple those of which it is one."""
+ATTRIBUTES = {
+    "rows": {"batch_dims": 0},
+    "groups": {"begin_mask": 1, "end_mask": 1, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 2},
+    "product": {"keep_dims": 0},
+}
 LARGEST_CONSTANT = 64  # bytes of the sizes and positions that are looked at
 FEW = 64  # ids that are looked through more quickly one by one
 
@@ -59,148 +100,107 @@ class _Lookup:
     """What is known of one lookup.
 
     Attributes:
+        found: the tensors by the names that LOOKUP has for them; of a node its first output.
         inside: the nodes that belong to it, by name.
         output: the tensor that it gives.
+        width: of a row, where the graph counts on one.
     """
 
     def __init__(self, plan: Plan, held: Collection[str], combiner: Item) -> None:
         self.plan = plan
         self.held = held
         self.combiner = combiner
+        self.found: dict[str, Endpoint] = {}
         self.inside: dict[str, Item] = {}
         self.output = Endpoint(combiner.node.name, 0)
-        self.width: int | None = None  # of a row, where the graph counts on one
+        self.width: int | None = None
 
     def part_call(self, run_apart: Callable[..., Any]) -> PartCall | None:
         """The lookup as a part; None when it is none that is known."""
         how = COMBINERS[self.combiner.node.op]
         try:
-            places, ids, params = self._simple()
+            self._fit(self.output, "combined")
         except _NoMatchError:
             return None
-        plain: Callable[..., Any] = _simple_lookup(how)
-        inputs = [places, ids, params]
-        with suppress(_NoMatchError):
-            inputs = [*self._safe(places, ids), params]
-            plain = _safe_lookup(how, self.width)
+        is_safe = self._is_safe()
+        names = ("places", "ids", "shape", "params") if is_safe else ("some_places", "some_ids", "params")
+        inputs = [self.found[name] for name in names]
         if any(is_reference_output(self.plan.items[e.node].node.op, e.port) for e in inputs if e not in self.plan.fed):
             return None
         members = self._members(inputs)
         if members is None:
             return None
         apart = run_apart(self._with_constants(inputs), inputs, (self.output,))
-        call = FusedCall(plain, apart)
+        call = FusedCall(_safe_lookup(how, self.width) if is_safe else _simple_lookup(how), apart)
         return PartCall(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
 
-    # What it is made of; each raises _NoMatchError where it is made of something else
-
-    def _simple(self) -> tuple[Endpoint, Endpoint, Endpoint]:
-        """(the ids' places, the ids, the table) of a lookup that asks for each id once."""
-        rows, numbers, groups = (self._source(endpoint) for endpoint in self.combiner.data[:3])
-        gather, unique = self._item(rows, "GatherV2", "ResourceGather"), self._item(numbers, "Unique")
-        _expect(numbers.port == 1 and len(gather.data) == 3 and not gather.node.attr("batch_dims", 0))
-        _expect(self._source(gather.data[1]) == Endpoint(unique.node.name, 0))
-        _expect(self._constants(gather.data[2]) == [0])
-        cast = self._casts(groups)
-        column = self._item(cast[0].data[0] if cast else groups, "StridedSlice")
-        _expect(all((column.node.attr(name, 0) or 0) == mask for name, mask in FIRST_COLUMN.items()))
-        _expect(self._constants(*column.data[1:]) == [[0, 0], [0, 1], [1, 1]])
-        self._take(self.combiner, gather, unique, column, *cast)
-        return self._source(column.data[0]), self._source(unique.data[0]), gather.data[0]
-
-    def _safe(self, places: Endpoint, ids: Endpoint) -> tuple[Endpoint, Endpoint, Endpoint]:
-        """(places, ids, shape) of the sparse tensor whose negative ids and empty rows are seen to around the lookup."""
-        filled = self._item(ids, "SparseFillEmptyRows")
-        _expect(self._source(ids).port == 1 and self._source(places) == Endpoint(filled.node.name, 0))
-        _expect(self._constants(filled.data[3]) == [0])
-        select, around, width = self._emptied(filled)
-        reshaped, ids, before = self._pruned(filled)
-        _expect(self._source(filled.data[2]) == Endpoint(reshaped.node.name, 1))
-        self._take(filled, *around, *before, reshaped, *self._folded(reshaped))
-        self.output, self.width = Endpoint(select.node.name, 0), width
-        shape = self._source(reshaped.data[1])
-        self._unfold(shape)
-        return self._source(reshaped.data[0]), ids, shape
-
-    def _emptied(self, filled: Item) -> tuple[Item, list[Item], int | None]:
-        """(the Select that puts zeros where rows were empty, it and what it needs, how wide it takes a row to be)."""
-        own = Endpoint(self.combiner.node.name, 0)
+    def _is_safe(self) -> bool:
+        """Whether negative ids and empty rows are seen to around it; takes that in, and what folds axes if there is."""
+        own = self.output
         for name in self._takers(own):
-            with suppress(_NoMatchError):
-                select = self.plan.items[name]
-                _expect(select.node.op in SELECTS and self._source(select.data[2]) == own)
-                tile, zeros = self._item(select.data[0], "Tile"), self._item(select.data[1], "ZerosLike")
-                column = self._item(tile.data[0], "Reshape")
-                _expect(self._source(zeros.data[0]) == own)
-                _expect(self._source(column.data[0]) == Endpoint(filled.node.name, 2))
-                _expect(self._constants(column.data[1]) == [[-1, 1]])
-                sizes, width = self._row_of(tile.data[1], own)
-                return select, [select, tile, zeros, column, *sizes], width
-        raise _NoMatchError
-
-    def _row_of(self, sizes: Endpoint, rows: Endpoint) -> tuple[list[Item], int | None]:
-        """What makes the sizes ``[1, width of the rows]``, and the width where it is a constant."""
-        (known,) = self._constants(sizes)
-        if isinstance(known, list):
-            _expect(len(known) == 2 and known[0] == 1)
-            return [], known[1]
-        pack = self._item(sizes, "Pack")
-        _expect(len(pack.data) == 2 and self._constants(pack.data[0]) == [1])
-        width = self._item(pack.data[1], "StridedSlice")
-        shape = self._item(width.data[0], "Shape")
-        _expect(self._source(shape.data[0]) == rows and self._constants(*width.data[1:]) == [[1], [2], [1]])
-        return [pack, width, shape], None
-
-    def _pruned(self, filled: Item) -> tuple[Item, Endpoint, list[Item]]:
-        """(the SparseReshape before, its ids, what drops the negative ones)."""
-        places, ids = (self._item(endpoint, "GatherV2") for endpoint in filled.data[:2])
-        _expect(self._source(places.data[1]) == self._source(ids.data[1]))
-        _expect(self._constants(places.data[2], ids.data[2]) == [0, 0])
-        reshaped, flat = self._item(places.data[0], "SparseReshape"), self._item(places.data[1], "Reshape")
-        where = self._item(flat.data[0], "Where")
-        positive = self._item(where.data[0], "GreaterEqual")
-        _expect(self._source(positive.data[0]) == self._source(ids.data[0]))
-        _expect(self._source(places.data[0]).port == 0 and self._constants(positive.data[1], flat.data[1]) == [0, [-1]])
-        return reshaped, self._source(ids.data[0]), [places, ids, flat, where, positive]
-
-    def _folded(self, reshaped: Item) -> list[Item]:
-        """What makes the shape ``[product of all axes but the second, the second]``: of two axes, the shape itself."""
-        cast = self._casts(reshaped.data[2])
-        pack = self._item(cast[0].data[0] if cast else reshaped.data[2], "Pack")
-        _expect(len(pack.data) == 2)
-        shape = self._source(reshaped.data[1])
-        product, last = self._item(pack.data[0], "Prod"), self._item(pack.data[1], "GatherV2")
-        first = self._item(product.data[0], "Slice")
-        _expect(self._source(first.data[0]) == shape == self._source(last.data[0]))
-        asked = self._constants(*first.data[1:], product.data[1], *last.data[1:])
-        _expect(asked in ([[0], [1], [0], 1, 0], [[0], [1], 0, 1, 0]) and not product.node.attr("keep_dims", False))
-        return [pack, product, first, last, *cast]
-
-    def _unfold(self, shape: Endpoint) -> None:
-        """Takes in what gives the result the axes of the sparse tensor but the last: of two axes, the result's own."""
+            with self._trying():
+                self._fit(self.found["some_places"], "filled")
+                self._fit(self.found["some_ids"], "filled:1")
+                self._fit(Endpoint(name, 0), "emptied")
+                one, width = self._numbers("repeats", [1, None])
+                _expect(one == 1)
+                self.output, self.width = Endpoint(name, 0), width
+                break
+        if self.output == own:
+            return False
         for name in self._takers(self.output) if self.output.node not in self.held else ():
-            with suppress(_NoMatchError):
-                reshape = self.plan.items[name]
-                _expect(reshape.node.op == "Reshape" and self._source(reshape.data[0]) == self.output)
-                sizes = self._item(reshape.data[1], "ConcatV2")
-                _expect(len(sizes.data) == 3)
-                first = self._item(sizes.data[0], "Slice")
-                cast = self._item(first.data[0], "Cast")
-                _expect(self._source(cast.data[0]) == shape)
-                _expect(self._constants(*first.data[1:], sizes.data[2]) == [[0], [1], 0])
-                (width,), rest = self._constants(sizes.data[1]), list[Item]()
-                if isinstance(width, list):
-                    _expect(len(width) == 1 and (self.width or width[0]) == width[0])
-                    self.width = width[0]
-                else:
-                    last = self._item(sizes.data[1], "Slice")
-                    whole = self._item(last.data[0], "Shape")
-                    _expect(self._source(whole.data[0]) == self.output)
-                    _expect(self._constants(*last.data[1:]) == [[1], [-1]])
-                    rest = [last, whole]
-                self._take(reshape, sizes, first, cast, *rest)
-                self.output = Endpoint(name, 0)
-                return
+            with self._trying():
+                self._fit(Endpoint(name, 0), "unfolded")
+                (width,) = self._numbers("last_axis", [self.width])
+                _expect(self.width in (None, width))
+                self.output, self.width = Endpoint(name, 0), width
+                break
+        return True
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        """Forgets what was found inside of it where that does not fit."""
+        before = self.found.copy(), self.inside.copy()
+        try:
+            yield
+        except _NoMatchError:
+            self.found, self.inside = before
+
+    def _fit(self, endpoint: Endpoint, wanted: Any) -> None:
+        """Takes in the nodes behind a tensor, which is the operand ``wanted`` of LOOKUP.
+
+        Raises:
+            _NoMatchError: they are others.
+        """
+        if not isinstance(wanted, str):
+            value = self._value(endpoint)
+            _expect(value is not None and value in (wanted if isinstance(wanted, tuple) else (wanted,)))
+            return
+        name, _, port = wanted.rstrip("?!").partition(":")
+        if wanted.endswith("?") and (cast := self._made_by(endpoint)) is not None and cast.node.op == "Cast":
+            self.inside[cast.node.name] = cast
+            endpoint = cast.data[0]
+        source = endpoint if wanted.endswith("!") else self._source(endpoint)
+        if name not in LOOKUP:
+            _expect(self.found.setdefault(name, source) == source)
+            return
+        _expect(source.port == int(port or 0))
+        head = Endpoint(source.node, 0)
+        if name in self.found:
+            _expect(self.found[name] == head)
+            return
+        item, (ops, *operands) = self._made_by(source), LOOKUP[name]
+        if item is None or item.node.op not in ops.split("|"):
+            raise _NoMatchError
+        self.found[name] = head
+        if item.node.op == "Const":
+            _expect(self._value(source) is not None)
+            return
+        _expect(len(item.data) == len(operands))
+        _expect(all((item.node.attr(key, 0) or 0) == value for key, value in ATTRIBUTES.get(name, {}).items()))
+        self.inside[item.node.name] = item
+        for operand, part in zip(item.data, operands, strict=True):
+            self._fit(operand, part)
 
     # Nodes
 
@@ -213,28 +213,22 @@ class _Lookup:
             endpoint = item.data[0]
         return endpoint
 
-    def _item(self, endpoint: Endpoint, *ops: str) -> Item:
-        """The node that a tensor comes from, which must be one of these ops."""
+    def _made_by(self, endpoint: Endpoint) -> Item | None:
+        """The node that a tensor comes from; None for one that is fed."""
         endpoint = self._source(endpoint)
-        item = self.plan.items.get(endpoint.node) if endpoint not in self.plan.fed else None
-        if item is None or item.node.op not in ops:
-            raise _NoMatchError
-        return item
+        return self.plan.items.get(endpoint.node) if endpoint not in self.plan.fed else None
 
-    def _casts(self, endpoint: Endpoint) -> list[Item]:
-        """The Cast that a tensor comes from, where it comes from one."""
-        with suppress(_NoMatchError):
-            return [self._item(endpoint, "Cast")]
-        return []
+    def _value(self, endpoint: Endpoint) -> Any:
+        """The value of a small constant, as Python's; None for anything else."""
+        item = self._made_by(endpoint)
+        is_small = item is not None and item.node.op == "Const" and item.node.tensor.nbytes <= LARGEST_CONSTANT
+        return item.node.tensor.numpy().tolist() if item is not None and is_small else None
 
-    def _constants(self, *endpoints: Endpoint) -> list[Any]:
-        """The values of small constants, as Python's; None for anything else."""
-        found: list[Any] = []
-        for endpoint in map(self._source, endpoints):
-            item = self.plan.items.get(endpoint.node) if endpoint not in self.plan.fed else None
-            is_small = item is not None and item.node.op == "Const" and item.node.tensor.nbytes <= LARGEST_CONSTANT
-            found.append(item.node.tensor.numpy().tolist() if item is not None and is_small else None)
-        return found
+    def _numbers(self, name: str, unknown: list[int | None]) -> list[int | None]:
+        """The numbers of a vector that may be a constant, or ``unknown``, as many as there are to be."""
+        value = self._value(self.found[name])
+        _expect(value is None or (isinstance(value, list) and len(value) == len(unknown)))
+        return unknown if value is None else value
 
     def _takers(self, endpoint: Endpoint) -> list[str]:
         """Who takes a tensor, itself or passed on."""
@@ -244,9 +238,6 @@ class _Lookup:
             passes = item.node.op in PASSES and len(item.data) == 1 and not item.control
             found += self._takers(Endpoint(name, 0)) if passes else [name]
         return found
-
-    def _take(self, *items: Item) -> None:
-        self.inside.update((item.node.name, item) for item in items)
 
     def _members(self, inputs: Sequence[Endpoint]) -> frozenset[str] | None:
         """The nodes that only the lookup needs; None when something of it cannot be left out."""

@@ -219,10 +219,8 @@ class Builder(RegionDraft):
             endpoint = Endpoint(node.name, port)
             if endpoint in self.plan.fed:
                 continue
-            slot = self.new_slot()
+            slot = self._slot_of(endpoint, live)
             outputs.append((port, slot))
-            self.slots[endpoint] = slot
-            self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
             if may_refer and is_reference_output(node.op, port):
                 self.references.add(slot)
         self.add_step(node, call, inputs, tuple(outputs), live)
@@ -305,16 +303,17 @@ class Builder(RegionDraft):
                     found[position] = tensor.numpy()
         return found
 
+    def _slot_of(self, endpoint: Endpoint, live: Liveness) -> int:
+        """A new slot for a tensor that comes as its node runs."""
+        slot = self.slots[endpoint] = self.new_slot()
+        self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
+        return slot
+
     def add_part(self, part: PartCall) -> None:
         """Makes the step that runs a compiled part."""
         waits = [self.node_live.get(name, LIVE) for name in waits_of(part, self.plan)]
         live = together([*(self.live_of(endpoint) for endpoint in part.inputs), *waits], self.condition)
-        outputs = []
-        for port, endpoint in enumerate(part.outputs):
-            slot = self.new_slot()
-            outputs.append((port, slot))
-            self.slots[endpoint] = slot
-            self.live[endpoint] = Liveness(live.atoms, (slot,)) if live.atoms else LIVE
+        outputs = [(port, self._slot_of(endpoint, live)) for port, endpoint in enumerate(part.outputs)]
         self.node_live.update(dict.fromkeys(part.members, live))
         inputs = [self.slot(endpoint) for endpoint in part.inputs]
         first = [RUN] if part.is_dynamic or part.takes_run else []

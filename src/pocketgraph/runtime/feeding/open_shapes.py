@@ -28,6 +28,8 @@ LENGTHS = tuple(2**power for power in range(17))
 """Steps of a sequence that are tried where no weights tell them; networks cut off long borders."""
 COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
+MOST_READERS = 32
+"""Operations behind a row whose other operands are asked for its length."""
 STATES_BATCH = frozenset(("Conv2DBackpropInput",))
 """Not a trait: the shape of the result is an operand, and as a rule a constant one."""
 PADS = ops_with("pad")
@@ -125,7 +127,28 @@ def _tried(
     told = told_sizes(graph, name, read, chosen, fetches, types) if read is not None and len(read) > 2 else None
     if told is not None:
         yield told
+    if dims is not None and len(dims) == 1:
+        yield from _rows_beside(graph, name, chosen, types)
     yield from candidates(graph, name, dims)
+
+
+def _rows_beside(
+    graph: Graph, name: str, chosen: Mapping[str, tuple[int, ...]], types: Mapping[str, DType]
+) -> Iterator[tuple[int]]:
+    """Lengths of a single row of numbers: the sizes of what it is soon computed with, as a bias has those of sums."""
+    from pocketgraph.kernels.shapes import infer
+
+    feeds = {f"{one}:0": (types.get(one, FLOAT), Shape(shape)) for one, shape in chosen.items()}
+    known, sizes = infer(graph, feeds), dict[int, None]()
+    seen, waiting = {name}, deque([name])
+    while waiting and len(seen) < MOST_READERS:
+        for reader in graph.consumers.get(waiting.popleft(), ()):
+            others = [known.shape(canonical(ref)).dims for ref in reader.data_inputs if node_name(ref) not in seen]
+            sizes |= dict.fromkeys(size for dims in others for size in dims or () if size)
+            if reader.name not in seen:
+                seen.add(reader.name)
+                waiting.append(reader.name)
+    return ((size,) for size in sizes)
 
 
 def is_told_by_weights(graph: Graph, tensor: str, sizes: Sequence[int], fetches: Sequence[str]) -> bool:

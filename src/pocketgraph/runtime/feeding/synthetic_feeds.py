@@ -86,7 +86,8 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
 
     Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last, or three
     first): what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
-    Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
+    Where these do not fit the weights, as the length of a single row that is no batch, or a number of dimensions is not
+    declared, others are found; see open_shapes.
 
     Raises:
         UsageError: a placeholder does not declare how many dimensions it has, and shapes of others are ``known`` that
@@ -112,7 +113,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         dims = () if is_switch else dims
         if dims and dims[0] is None:
             open_batches.append(spec.label)
-        if dims is None or None in dims[1:]:
+        if dims is None or None in dims[1:] or (dims == (None,) and len(specs) > 1):
             is_open[spec.label] = dims, spec.dtype or FLOAT
         is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
         own = graph_resizing(graph, spec.label) if dims is not None and None in dims[1:] else None

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from pocketgraph.graph import DType, Node, Shape, opdefs
+from pocketgraph.graph import DType, Shape, opdefs
 from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with, user_ops
 from pocketgraph.graph.tensor import Array
@@ -51,7 +51,8 @@ def answered_by_reference(
     if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(op not in KERNELS for op in ops - FLOW):
         return None
     if not FLOW.isdisjoint(ops) or any(item.control for item in items.values()):
-        if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
+        steps = sum(node.op != "Const" for node in nodes)
+        if request.planner is None or compiled.check_time * growth + PLANNED_STEP * steps > limit:
             return None
         plan = request.planner(request.replace(engine="reference", key=""), lambda: request.graph)
         plan.once_with = request.threads
@@ -78,10 +79,6 @@ def _growth(key: CallKey, first: CallKey) -> float:
     pairs = zip(key.feeds, first.feeds, strict=True)
     sizes = [(math.prod(Shape(now).known), math.prod(Shape(then).known)) for (_, (_, now)), (_, (_, then)) in pairs]
     return max(1.0, *(now / max(1, then) for now, then in sizes))
-
-
-def _steps(nodes: Sequence[Node]) -> int:
-    return sum(node.op != "Const" for node in nodes)
 
 
 def _is_plain(dtype: DType) -> bool:

@@ -71,7 +71,7 @@ class SessionGraph:
         if (ops := user_ops()) and self._has_ops(ops):
             return ""
         if self._key is None:
-            if self._path is None:
+            if self._path is None or _has_weights_beside(self._path):
                 from pocketgraph.litert.graph_content import graph_digest
 
                 key = graph_digest(self.graph, self._cache_dir)
@@ -112,6 +112,14 @@ class SessionGraph:
             self._has_them = any(node.op in ops for node in chain(graph, bodies))
             self._looked_for = ops
         return self._has_them
+
+
+def _has_weights_beside(path: str) -> bool:
+    """Whether a file is JSON, as the descriptions of networks are that TensorFlow.js and Keras keep beside the weights:
+    it may stay the same when these change."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(64).lstrip()[:1] in (b"{", b'"')
+    return False
 
 
 def _state(path: str) -> tuple[int, ...] | None:

@@ -1,7 +1,8 @@
-"""Checks a node as the original does when it imports a graph: its attributes, inputs, and whom it is to stand with."""
+"""Checks a node as the original does when it imports a graph: name, attributes, inputs, what it is to stand with."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 
 from pocketgraph.errors import GraphError, TransformError
@@ -10,6 +11,15 @@ from pocketgraph.graph.attr import kind_of
 from pocketgraph.graph.colocation import colocated_with
 
 HINT = "mend the graph, or write fold_constants(ignore_errors=true) to pass over this rule"
+NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
+"""TensorFlow 1.15's; later ones allow ``>`` and ``\\`` as well."""
+
+
+def check_name(node: Node) -> None:
+    """Raises TransformError when TensorFlow 1.15 imports no node of this name."""
+    if not NODE_NAME.fullmatch(node.name):
+        hint = "rename it, or compat=fixed goes on"
+        raise TransformError(f"Node '{node.name}': Node name contains invalid characters", hint=hint)
 
 
 def check_inputs(node: Node, sources: Sequence[tuple[str, int, tuple[DType, ...] | None]]) -> None:

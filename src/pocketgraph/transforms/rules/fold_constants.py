@@ -14,7 +14,7 @@ from pocketgraph.graph.node import canonical
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.original.import_checks import check_attributes
+from pocketgraph.transforms.original.import_checks import check_attributes, check_name
 from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_duplicate_names, numbers
 from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
@@ -29,7 +29,7 @@ from pocketgraph.transforms.tool import transform
 
 log = logging.getLogger("pocketgraph.transforms")
 
-UNCHECKED = frozenset({"Transpose"})
+UNCHECKED = frozenset({"Transpose", "Conv2DBackpropInput"})
 """Ops whose inputs the original accepts at first even when they make no sense, such as the permutation [0, 0]."""
 UNLIMITED = 1 << 63  # bytes
 SHAPELESS = frozenset({"TensorArrayGatherV3", "TensorArrayConcatV3", "TensorArrayGatherV2", "TensorArrayConcatV2"})
@@ -101,10 +101,11 @@ def fold_constants(
 
 
 def _check_as_imported(graph: Graph) -> None:
-    """Raises TransformError for what TensorFlow 1.15 would refuse to import: a node with a wrong or missing attribute,
-    or with inputs of shapes that do not fit; or two nodes of one name."""
+    """Raises TransformError for what TensorFlow 1.15 would refuse to import: a node whose name is none, with a wrong or
+    missing attribute, or with inputs of shapes that do not fit; or two nodes of one name."""
     check_duplicate_names(graph)
     for node in graph:
+        check_name(node)
         check_attributes(node)
     for name, problem in infer(graph).problems.items():
         if graph[name].op in UNCHECKED:

@@ -7,6 +7,7 @@ from itertools import count
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, parse_ref
 from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.op_traits import SWITCH, ops_with
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.node_types import output_types
 from pocketgraph.transforms.rule_parameters import Int32
@@ -15,6 +16,8 @@ from pocketgraph.transforms.tool import transform
 SUFFIX = "__print__"
 INLINE = 4
 """Types that the original's list holds in place. A node without outputs reads what the last such list left there."""
+READ_DIRECTLY = ops_with("enter", "next_iteration", "loop_condition")
+"""Ops whose outputs a loop's Merge and Switch must read themselves, with nothing in between."""
 
 
 @transform
@@ -50,7 +53,9 @@ def insert_logging(
     whose type is that of what was printed last; where nothing was, it is passed over as well (there, the type is what
     happens to stand in memory: another number in every run). Where a print of a node is there already, another one gets
     a number behind its name (there, it gets the same name, and TensorFlow does not load the graph; with
-    ``Compat.ORIGINAL``, that is an error).
+    ``Compat.ORIGINAL``, that is an error). Enter, NextIteration and LoopCond, whose outputs the loop itself must read,
+    are passed over, and of a Switch only the first output is printed (there, the graph cannot be loaded, or gives
+    nothing); calls of the library's functions are passed over (there, an error).
 
     Args:
         op: op types of the nodes to print.
@@ -73,12 +78,16 @@ def insert_logging(
         nodes.append(node)
         if node.name not in ports or (op and node.op not in op) or (prefix and not node.name.startswith(prefix)):
             continue
+        if not compat.original and (node.op in READ_DIRECTLY or node.op in graph.functions):
+            continue
         types = output_types(node, strict=compat.original)
         first = types[0] if types else last
         if first is None or not (types or compat.original):
             continue
         last = first if len(types) <= INLINE else None
         listed = sorted(ports[node.name])
+        if not compat.original and node.op in SWITCH:
+            listed = [0]  # the others have no value whenever this one has
         if not compat.original and listed[-1] >= len(types):
             raise TransformError(
                 f"'{node.name}:{listed[-1]}' is read, but there is no such output", where="insert_logging"

@@ -62,7 +62,7 @@ def quantize_nodes(
     ``half_pixel_centers``. Placeholders of other types than float stay as they are. A FakeQuantWithMinMaxVars of other
     than eight bits stays, and it moves up only over operations that preserve its range (there, over any with one input,
     even Softmax) and that are no outputs of the graph. Two quantizations cancel each other out only where they have the
-    same type, mode and range.
+    same type, mode and range. Ends of a range in the wrong order are an error (there, they go into the graph).
 
     Args:
         input_min: with ``input_max``, placeholders take eight-bit values in this range rather than floats.
@@ -73,12 +73,12 @@ def quantize_nodes(
         ignore_op: op types to leave alone.
 
     Raises:
-        TransformError: one of a pair is given without the other, or they are no range.
+        TransformError: one of a pair is given without the other, or they are no range and ``compat`` is not "original".
         GraphError: an attribute that an op must have is missing, or an op is unknown.
     """
     strict = compat.original
-    placeholder_range = _range("input", input_min, input_max)
-    fallback = _range("fallback", fallback_min, fallback_max)
+    placeholder_range = _range("input", input_min, input_max, strict)
+    fallback = _range("fallback", fallback_min, fallback_max, strict)
     if placeholder_range:
         graph = _checked(quantize_placeholders(graph, *placeholder_range, any_type=strict))
     graph = _checked(hoist_fake_quants(graph, over_any_op=strict))
@@ -100,12 +100,12 @@ def _checked(graph: Graph) -> Graph:
     return graph
 
 
-def _range(name: str, low: float | None, high: float | None) -> tuple[float, float] | None:
+def _range(name: str, low: float | None, high: float | None, anything: bool) -> tuple[float, float] | None:
     if low is None and high is None:
         return None
     if low is None or high is None:
         raise TransformError(f"You must pass both {name}_min and {name}_max into quantize_nodes")
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not anything and not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise TransformError(
             f"{name}_min must be less than {name}_max, and both finite numbers; {low:g} and {high:g} were given"
         )

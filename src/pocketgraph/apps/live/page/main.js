@@ -151,6 +151,8 @@ function controls(rows) {
       label.append(value);
     }
     field.name = row.name;
+    field.id = `setting-${row.name}`;
+    label.htmlFor = field.id;  // else it is of the value, which stands first in it
     label.append(field);
     return label;
   }));

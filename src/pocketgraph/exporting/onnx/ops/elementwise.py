@@ -7,6 +7,7 @@ from math import frexp, pi
 
 import numpy as np
 
+from pocketgraph.errors import GraphError
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
@@ -15,6 +16,7 @@ from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT32, UINT64
 from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
+from pocketgraph.kernels.shapes.algebra import broadcast
 
 SAME = {
     "Abs": "Abs", "Neg": "Neg", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Ceil": "Ceil", "Floor": "Floor",
@@ -204,15 +206,13 @@ def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
 def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
     y, x = emit.inputs()
     zero = emit.like(0, x)
-    base = unary(emit, "Atan", div(emit, y, x))
+    is_upright = elementwise(emit, "Equal", [x, zero], BOOL)
+    base = unary(emit, "Atan", div(emit, y, where(emit, is_upright, zero, x)))  # by -0 it would turn round
     is_behind = elementwise(emit, "Less", [x, zero], BOOL)
     is_below = elementwise(emit, "Less", [y, zero], BOOL)
     turn = where(emit, is_below, emit.like(-pi, x), emit.like(pi, x))
     found = add(emit, base, where(emit, is_behind, turn, zero))
-    both = elementwise(
-        emit, "And",
-        [elementwise(emit, "Equal", [x, zero], BOOL), elementwise(emit, "Equal", [y, zero], BOOL)], BOOL,
-    )  # fmt: skip
+    both = elementwise(emit, "And", [is_upright, elementwise(emit, "Equal", [y, zero], BOOL)], BOOL)
     return where(emit, both, zero, found)
 
 
@@ -266,6 +266,10 @@ def compared(emit: OnnxEmit, node: Node) -> OnnxValue:
         raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
         raise emit.unsupported("ONNX does not order truth values")
+    try:
+        broadcast(a.shape, b.shape)
+    except GraphError:  # it has incompatible_shape_error=false
+        raise emit.unsupported("operands that do not broadcast are unequal as a whole, which ONNX refuses") from None
     found = elementwise(emit, COMPARED[node.op], [a, b], BOOL)
     return unary(emit, "Not", found) if node.op == "NotEqual" else found
 

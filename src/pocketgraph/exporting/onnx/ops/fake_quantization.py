@@ -60,7 +60,7 @@ def _rounded(emit: OnnxEmit, value: OnnxValue, bottom: Array, top: Array, scale:
 
 @converts("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
 def both_ways(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+    value = emit.cast(emit.input(0), FLOAT)
     signed, narrow = bool(node.attr("signed_input", True)), bool(node.attr("narrow_range", False))
     bits = int(emit.static(3, "the number of bits")) if node.op.endswith("V3") else int(node.attr("num_bits", 8))
     if bits != 8 or not node.attr("range_given", False) or int(node.attr("axis", -1)) != -1:
@@ -75,4 +75,4 @@ def both_ways(emit: OnnxEmit, node: Node) -> OnnxValue:
     if narrow:
         value = elementwise(emit, "Max", [value, emit.const(F32(max(steps) * smallest))])
     codes = linear(emit, "QuantizeLinear", value, operands, dtype)
-    return linear(emit, "DequantizeLinear", codes, operands, FLOAT)
+    return emit.cast(linear(emit, "DequantizeLinear", codes, operands, FLOAT), emit.output()[0])

@@ -42,12 +42,19 @@ def _by_batch(emit: OnnxEmit, value: OnnxValue, indices: OnnxValue, axis: int, b
 
 @converts("GatherNd")
 def gather_nd(emit: OnnxEmit, node: Node) -> OnnxValue:
+    _refuse_ignored_indices(emit, node)
     value, indices = emit.inputs()
     return emit.op("GatherND", [value, emit.as_int64(indices)], emit.output()[1])
 
 
+def _refuse_ignored_indices(emit: OnnxEmit, node: Node) -> None:
+    if node.attr("bad_indices_policy", b"") == b"IGNORE":
+        raise emit.unsupported("it passes over indices that point outside, which ONNX refuses or counts from the end")
+
+
 @converts("ScatterNd")
 def scatter_nd(emit: OnnxEmit, node: Node) -> OnnxValue:
+    _refuse_ignored_indices(emit, node)
     indices, updates, shape = emit.inputs()
     dtype, found = emit.output()
     zeros = filled(emit, emit.as_int64(shape), np.zeros(1, dtype.numpy), OnnxValue("", dtype, found))
@@ -71,16 +78,13 @@ SCATTERED = {
 }  # fmt: skip
 
 
-@converts(*SCATTERED)
+@converts(*SCATTERED, "TensorScatterSub")
 def tensor_scatter(emit: OnnxEmit, node: Node) -> OnnxValue:
+    _refuse_ignored_indices(emit, node)
     value, indices, updates = emit.inputs()
-    return scattered(emit, value, indices, updates, SCATTERED[node.op])
-
-
-@converts("TensorScatterSub")
-def tensor_scatter_sub(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, indices, updates = emit.inputs()
-    return scattered(emit, value, indices, emit.op("Neg", [updates], updates.shape), "add")
+    if node.op == "TensorScatterSub":
+        updates = emit.op("Neg", [updates], updates.shape)
+    return scattered(emit, value, indices, updates, SCATTERED.get(node.op, "add"))
 
 
 @converts("DynamicStitch", "ParallelDynamicStitch")
@@ -103,7 +107,8 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
     places, data = emit.concat(indices), emit.concat(rows)
     size = None if shape.dims is None else shape[0]
     if size is None:
-        last = emit.op("ReduceMax", [places], [1], keepdims=1, **_axes(emit))
+        axes: dict[str, Any] = {} if emit.opset >= 18 else {"axes": [0]}
+        last = emit.op("ReduceMax", [places], [1], keepdims=1, **axes)
         length = emit.op("Add", [last, emit.ints([1])], [1])
     else:
         length = emit.ints([size])
@@ -111,10 +116,6 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
     dims = length if inner_dims is None else emit.concat([length, inner_dims])
     zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), OnnxValue("", data.dtype, shape))
     return emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape)
-
-
-def _axes(emit: OnnxEmit) -> dict[str, Any]:
-    return {} if emit.opset >= 18 else {"axes": [0]}
 
 
 @converts("DynamicPartition")

@@ -13,7 +13,7 @@ from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.image.resizing import CUBIC_STEPS, cubic_table, cubic_weights, nearest_places, positions
 from pocketgraph.litert.operands import attr_text
@@ -23,13 +23,15 @@ from pocketgraph.litert.operands import attr_text
 def resize(emit: OnnxEmit, node: Node) -> None:
     dtype, shape = emit.output()
     aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
-    if node.op == "ResizeNearestNeighbor" and _is_off(emit.input(0).shape, shape, aligned, centred):
+    if node.op == "ResizeNearestNeighbor" and _is_off(emit.input(0), shape, aligned, centred):
         _pick(emit, shape, aligned, centred)
         return
     if node.op == "ResizeBicubic" and not _is_cubic(emit.input(0).shape, shape, aligned, centred):
         _weigh(emit, shape, aligned, centred)
         return
     source = channels_first(emit, emit.input(0))
+    if dtype is INT64:
+        raise emit.unsupported("64-bit integers are resized only to sizes that are known beforehand")
     if source.dtype is not dtype:
         source = emit.cast(source, dtype)
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}
@@ -59,12 +61,17 @@ def resize(emit: OnnxEmit, node: Node) -> None:
     emit.result(emit.from_first(emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
 
 
-def _is_off(source: Shape, result: Shape, aligned: bool, centred: bool) -> bool:
-    """Whether ONNX's division, in float32 or float64, takes the pixel beside TensorFlow's for any place."""
-    for axis in (1, 2):
-        length, count = source[axis], result[axis]
-        if not length or not count:
-            return False
+def _is_off(source: OnnxValue, result: Shape, aligned: bool, centred: bool) -> bool:
+    """Whether ONNX's division, in float32 or float64, takes the pixel beside TensorFlow's for any place, or ONNX
+    Runtime's Resize has no values of this type, nor wider ones."""
+    sizes = [(source.shape[axis], result[axis]) for axis in (1, 2)]
+    if not all(length and count for length, count in sizes):
+        return False
+    if source.dtype in (INT64, DOUBLE):
+        return True
+    for length, count in sizes:
+        assert length
+        assert count
         wanted = nearest_places(length, count, aligned, centred)
         if any((_onnx_places(length, count, aligned, centred, kind) != wanted).any() for kind in (np.float32, float)):
             return True

@@ -215,7 +215,27 @@ def batch_product(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("Einsum", "XlaEinsum")
 def einsum(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    return emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation"))
+    equation = attr_text(node, "equation")
+    labels = equation.partition("->")[2].replace("...", "").replace(" ", "")
+    if len(set(labels)) < len(labels):
+        raise emit.unsupported(f"'{equation}' writes a diagonal")
+    return emit.op("Einsum", _with_equal_ellipses(emit, equation.partition("->")[0]), shape, equation=equation)
+
+
+def _with_equal_ellipses(emit: OnnxEmit, terms: str) -> list[OnnxValue]:
+    """The operands of an Einsum, with axes of 1 where an ellipsis stands for fewer axes than another."""
+    values, labels = emit.inputs(), [term.strip() for term in terms.split(",")]
+    if terms.count("...") < 2:
+        return values
+    begins = [term.find("...") for term in labels]
+    covered = [
+        emit.rank(value) - len(term) + 3 if begin >= 0 else 0
+        for value, term, begin in zip(values, labels, begins, strict=True)
+    ]
+    return [
+        value if begin < 0 else emit.unsqueeze(value, range(begin, begin + max(covered) - axes))
+        for value, begin, axes in zip(values, begins, covered, strict=True)
+    ]
 
 
 @converts("Softmax", "LogSoftmax")

@@ -44,6 +44,7 @@ def normalized(
 def _by_the_batch(emit: OnnxEmit, node: Node, source: OnnxValue, epsilon: float) -> None:
     """With the statistics of the batch itself."""
     _, scale, offset, *running = emit.inputs()
+    dtype, source = source.dtype, emit.cast(source, scale.dtype)  # halves have statistics of 32 bits
     axes = [axis for axis in range(emit.rank(source)) if axis != 1]
     mean = reduce(emit, "ReduceMean", source, axes, True)
     centred = sub(emit, source, mean)
@@ -54,7 +55,7 @@ def _by_the_batch(emit: OnnxEmit, node: Node, source: OnnxValue, epsilon: float)
         "Div", [factor, spread], variance.shape
     )  # of small tensors, so that the large one is gone over once
     made = emit.op("Add", [emit.op("Mul", [centred, factor], source.shape), shift], source.shape)
-    yield_image(emit, node, made)
+    yield_image(emit, node, emit.cast(made, dtype))
     flat_mean, flat_variance = (emit.reshape(value, [-1]) for value in (mean, variance))
     if source.shape.is_known:
         count = int(np.prod([source.shape.known[axis] for axis in axes]))

@@ -82,7 +82,7 @@ def _spelled_out(emit: Emit, equation: str, ranks: list[int]) -> tuple[list[str]
 
 
 def _of_one(emit: Emit, equation: str, value: Value, labels: str, wanted: str) -> None:
-    if len(set(labels)) != len(labels) or not set(wanted) <= set(labels):
+    if any(len(set(term)) != len(term) for term in (labels, wanted)) or not set(wanted) <= set(labels):
         raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
     summed = [axis for axis, label in enumerate(labels) if label not in wanted]
     left = [label for label in labels if label in wanted]

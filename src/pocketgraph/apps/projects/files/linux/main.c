@@ -21,16 +21,27 @@ static double milliseconds(void) {
     return 1000.0 * (double)now.tv_sec + (double)now.tv_nsec / 1e6;
 }
 
+static const size_t label_count = sizeof labels / sizeof *labels - 1;
+
+static void show_class(size_t at, double score) {
+    if (at < label_count)
+        printf("  %8.4f  %s\n", score, labels[at]);
+    else
+        printf("  %8.4f  class %lu\n", score, (unsigned long)at);
+}
+
 static void show_classes(const model_tensor *about, const void *from) {
     const size_t count = elements(about);
     size_t best = count;
-    for (int rank = 0; rank < top && (best = next_largest(about, from, best)) < count; rank++) {
-        const char *label = best + 1 < sizeof labels / sizeof *labels ? labels[best] : 0;
-        if (label)
-            printf("  %8.4f  %s\n", (double)element(about, from, best), label);
-        else
-            printf("  %8.4f  class %lu\n", (double)element(about, from, best), (unsigned long)best);
+    if (count == 1 && label_count == 2) { /* the share of the second of two classes */
+        const double share = (double)element(about, from, 0);
+        const size_t first = share > 0.5;
+        show_class(first, first ? share : 1 - share);
+        if (top > 1) show_class(1 - first, first ? 1 - share : share);
+        return;
     }
+    for (int rank = 0; rank < top && (best = next_largest(about, from, best)) < count; rank++)
+        show_class(best, (double)element(about, from, best));
 }
 
 static void run(model *it, const char *input) {

@@ -73,7 +73,7 @@ final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSam
             let begun = Date()
             let outputs = try classifier.run(picture)
             let milliseconds = 1000 * Date().timeIntervalSince(begun)
-            let scores = average.adding(outputs[0])
+            let scores = average.adding(Classifier.ofClasses(outputs[0]))
             let found = Classifier.best(scores, threshold: average.areShares ? 0.05 : -.infinity)
             show(found, String(format: "%.1f ms", milliseconds), average.areShares)
         } catch {

@@ -47,9 +47,14 @@ final class Classifier {
         !scores.contains { $0 < 0 || $0 > 1.001 } // rounding makes shares a little larger than 1
     }
 
+    /// A score for each class: one alone is the share of the second of two.
+    static func ofClasses(_ scores: [Float]) -> [Float] {
+        scores.count == 1 && Facts.labels.count == 2 ? [1 - scores[0], scores[0]] : scores
+    }
+
     /// The classes of the highest scores, best first.
     static func best(_ scores: [Float], count: Int = 5, threshold: Float = 0.1) -> [Recognition] {
-        let found = scores.enumerated().filter { $0.element >= threshold }
+        let found = ofClasses(scores).enumerated().filter { $0.element >= threshold }
         return found.sorted { $0.element > $1.element }.prefix(count).map { index, score in
             Recognition(id: index, title: index < Facts.labels.count ? Facts.labels[index] : "class \(index)", score: score)
         }

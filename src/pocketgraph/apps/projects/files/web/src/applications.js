@@ -41,7 +41,9 @@ class Classify extends Application {
     super(about, [row("threshold", "Show scores over", 0.05), row("decay", "Keep of earlier frames", 0.75, 0, 0.99), row("top", "How many classes", 5, 1, 20, 1)]);
   }
 
-  answer([scores]) {
+  answer([given]) {
+    // One score is the share of the second of two classes.
+    const scores = given.length === 1 && this.about.labels.length === 2 ? [1 - given[0], given[0]] : given;
     const decay = this.value("decay");
     this.logits ||= !areShares(scores);  // of logits a small one means nothing
     this.kept = this.kept && this.kept.length === scores.length

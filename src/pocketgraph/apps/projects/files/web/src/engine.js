@@ -61,7 +61,7 @@ export class Model {
     this.unproven = "";
     for (const [i, output] of this.about.outputs.entries()) {
       const wanted = numbers(await numbersOf(`golden/output_${i}.bin`, output.dtype), output);
-      let peak = 1e-12, off = 0, sum = 0;
+      let peak = 0, off = 0, sum = 0;
       for (let k = 0; k < wanted.length; k++) {
         const same = wanted[k] === found[i][k] || (Number.isNaN(wanted[k]) && Number.isNaN(found[i][k]));
         const apart = same ? 0 : Math.abs(wanted[k] - found[i][k]);
@@ -71,7 +71,7 @@ export class Model {
       }
       if (2 * wanted.filter((value) => Number.isFinite(value)).length < wanted.length) this.unproven ||= output.name;
       if (this.about.by_mean) off = sum / Math.max(1, wanted.length);
-      worst = Math.max(worst, Number.isNaN(off + sum) ? Infinity : off / peak);
+      worst = Math.max(worst, Number.isNaN(off + sum) ? Infinity : off / (peak || 1));
     }
     return worst;
   }

@@ -2,8 +2,10 @@
 const KEPT = "page-VERSION_OF_FILES";
 const FILES = [/* files */];
 
+// The server is asked for each file, as the browser may still hold those of the build before.
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(FILES)).then(() => self.skipWaiting()));
+  const asked = FILES.map((file) => new Request(file, { cache: "no-cache" }));
+  event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(asked)).then(() => self.skipWaiting()));
 });
 
 self.addEventListener("activate", (event) => {

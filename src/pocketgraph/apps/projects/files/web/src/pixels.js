@@ -44,6 +44,12 @@ export function roundEven(x) {
   return rest > 0.5 || (rest === 0.5 && down % 2 !== 0) ? down + 1 : down;
 }
 
+// One number for each of three channels: the picture's own where it has as many, else their mean.
+function ofChannels(numbers, channels) {
+  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  return numbers.length === channels && channels === 3 ? numbers : [mean, mean, mean];
+}
+
 // An output as a picture: pixels, shares, or the input's own scale.
 export function asPicture(values, shape, { mean = [0], std = [255] } = {}) {
   let [height, width, channels] = shape.slice(-3);
@@ -52,13 +58,14 @@ export function asPicture(values, shape, { mean = [0], std = [255] } = {}) {
   if (![1, 3].includes(channels)) throw new Error(`The output ${shape} is no picture.`);
   let least = Infinity, most = -Infinity;
   for (const value of values) { if (value < least) least = value; if (value > most) most = value; }
-  const own = mean[0] !== 0 && !(least >= -0.02 && most <= 1.02);
-  const scaled = most > 3 ? (v) => v : own ? (v) => v * std[0] + mean[0] : (v) => v * 255;
+  const own = mean.some((number) => number !== 0) && !(least >= -0.02 && most <= 1.02);
+  const scales = own ? ofChannels(std, channels) : [255, 255, 255], shifts = own ? ofChannels(mean, channels) : [0, 0, 0];
+  const scaled = values instanceof Uint8Array || most > 3 ? (v) => v : (v, c) => v * scales[c] + shifts[c];
   const image = new ImageData(width, height), area = width * height;
   for (let i = 0; i < area; i++) {
     for (let c = 0; c < 3; c++) {
       const from = channels === 1 ? i : first ? c * area + i : 3 * i + c;
-      image.data[4 * i + c] = Math.trunc(Math.min(255, Math.max(0, scaled(values[from]))));
+      image.data[4 * i + c] = Math.trunc(Math.min(255, Math.max(0, scaled(values[from], c))));
     }
     image.data[4 * i + 3] = 255;
   }

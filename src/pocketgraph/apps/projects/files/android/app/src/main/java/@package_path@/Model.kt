@@ -89,7 +89,9 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
 
     /** The classes of the highest scores after [run], best first: of shares those over the threshold, of logits any. */
     fun best(count: Int = 3, threshold: Float = 0.1f): List<Recognition> {
-        val scores = numbers(0)
+        val given = numbers(0)
+        // One score is the share of the second of two classes.
+        val scores = if (given.size == 1 && labels.size == 2) floatArrayOf(1f - given[0], given[0]) else given
         areShares = areShares && scores.none { it < 0f || it > 1.001f } // rounding makes shares a little larger than 1
         val least = if (areShares) threshold else Float.NEGATIVE_INFINITY
         return scores.indices.filter { scores[it] > least }.sortedByDescending { scores[it] }.take(count)

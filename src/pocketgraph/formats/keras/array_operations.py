@@ -1,0 +1,272 @@
+"""Operations of Keras that move, choose and count elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.formats.keras.activation_functions import scaled
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, broadcast, contraction, pair, transposed
+from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.window_layers import resized
+from pocketgraph.graph.dtype import FLOAT, INT32, INT64
+
+
+def axis_of(call: OperationCall, value: KerasTensor, *, place: int = 1, usual: int | None = None) -> int:
+    """The one axis that an operation is for.
+
+    Raises:
+        FormatError: it says none.
+    """
+    told = call.argument(place, "axis", default=usual)
+    if not isinstance(told, int):
+        raise call.writer.refuse("is for no single axis, which is not read")
+    return told % len(value.dims)
+
+
+def choice(call: OperationCall) -> KerasTensor:
+    """Of two tensors by a third."""
+    which = call.tensor(0, "condition")
+    given = [call.argument(place, *names) for place, names in ((1, ("x", "x1")), (2, ("y", "x2")))]
+    like = next((one.dtype for one in given if isinstance(one, KerasTensor)), FLOAT)
+    one, other = call.tensor(1, "x", "x1", like=like), call.tensor(2, "y", "x2", like=like)
+    dims = broadcast(which.dims, broadcast(one.dims, other.dims))
+    return call.writer.add("SelectV2", which, one, other, dims=dims)._replace(dtype=like)
+
+
+def swapped(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x")
+    order, rank = list(range(len(value.dims))), len(value.dims)
+    one, other = (int(call.argument(place, name)) % rank for place, name in ((1, "axis1"), (2, "axis2")))
+    order[one], order[other] = other, one
+    return transposed(call.writer, value, order)
+
+
+def moved(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x")
+    rank = len(value.dims)
+    sources, places = ([axis % rank for axis in pair(call.argument(place, name), 1)]
+                       for place, name in ((1, "source"), (2, "destination")))  # fmt: skip
+    order = [axis for axis in range(rank) if axis not in sources]
+    for place, source in sorted(zip(places, sources, strict=True)):
+        order.insert(place, source)
+    return transposed(call.writer, value, order)
+
+
+def flipped(call: OperationCall) -> KerasTensor:
+    return call.writer.add("ReverseV2", call.tensor(0, "x", "tensor"), call.writer.const(call.axes("axis"), "axis"))
+
+
+def repeated(call: OperationCall) -> KerasTensor:
+    value, count = call.tensor(0, "x", "input"), call.argument(1, "repeats")
+    axis = axis_of(call, value, place=2)
+    size = value.dims[axis]
+    if not isinstance(count, int) or size is None:
+        raise call.writer.refuse("repeats by more than one number, or along an open size, which is not read")
+    return _chosen(call, value, np.repeat(np.arange(size), count), axis)
+
+
+def _chosen(call: OperationCall, value: KerasTensor, places: Any, axis: int) -> KerasTensor:
+    indices = places if isinstance(places, KerasTensor) else call.writer.const(np.asarray(places), "indices")
+    dims = (*value.dims[:axis], *indices.dims, *value.dims[axis + 1 :])
+    return call.writer.add("GatherV2", value, indices, call.writer.const(axis, "axis"), dims=dims)
+
+
+def taken(call: OperationCall) -> KerasTensor:
+    value, places = call.tensor(0, "x", "params"), call.argument(1, "indices")
+    told = call.argument(99, "axis", default=None if call.writer.kind == "Take" else 0)
+    if call.argument(99, "batch_dims") or not isinstance(told, int):
+        raise call.writer.refuse("takes elements of a flat tensor, or of each example, which is not read")
+    if isinstance(places, KerasTensor):
+        if places.dtype not in (INT32, INT64):
+            raise call.writer.refuse("takes elements at places that are no whole numbers, which is not read")
+    elif np.any(np.asarray(places) < 0):
+        raise call.writer.refuse("takes elements from the end, which is not read")
+    return _chosen(call, value, places, told % len(value.dims))
+
+
+def tiled(call: OperationCall) -> KerasTensor:
+    value, counts = call.tensor(0, "x", "input"), call.argument(1, "repeats", "multiples")
+    if not isinstance(counts, list) or len(counts) != len(value.dims):
+        raise call.writer.refuse("repeats along other axes than the tensor has, which is not read")
+    dims = tuple(None if size is None else size * int(count) for size, count in zip(value.dims, counts, strict=True))
+    return call.writer.add("Tile", value, call.writer.const(counts, "multiples"), dims=dims)
+
+
+def padded(call: OperationCall) -> KerasTensor:
+    value, ends = call.tensor(0, "x", "tensor"), call.argument(1, "pad_width", "paddings")
+    mode = str(call.argument(2, "mode", default="constant")).lower()
+    ends = [pair(one) for one in ends] if isinstance(ends, list) else [pair(ends)] * len(value.dims)
+    if mode not in ("constant", "reflect", "symmetric") or len(ends) != len(value.dims):
+        raise call.writer.refuse(f"fills by mode={mode}, or along other axes than the tensor has, which is not read")
+    dims: Dims = tuple(None if size is None else size + sum(end) for size, end in zip(value.dims, ends, strict=True))
+    margins = call.writer.const(ends, "paddings")
+    if mode != "constant":
+        return call.writer.add("MirrorPad", value, margins, dims=dims, mode=mode.upper().encode())
+    filling = call.argument(3, "constant_values", default=0)
+    return call.writer.add("PadV2", value, margins, call.writer.const(filling, "filling", value.dtype), dims=dims)
+
+
+def split(call: OperationCall) -> list[KerasTensor]:
+    value, told = call.tensor(0, "x", "value"), call.argument(1, "indices_or_sections", "num_or_size_splits")
+    axis = axis_of(call, value, place=2, usual=0)
+    size = value.dims[axis]
+    if size is None:
+        raise call.writer.refuse("splits an open size, which is not read")
+    if isinstance(told, int):
+        sizes = [size // told] * told
+    else:
+        of_keras_2 = call.writer.kind == "TFOpLambda"
+        sizes = [int(one) for one in told] if of_keras_2 else np.diff([0, *told, size]).tolist()
+    parts = call.writer.const(sizes, "sizes")
+    made = call.writer.add("SplitV", value, parts, call.writer.const(axis, "axis"), num_split=len(sizes))
+    before, after = value.dims[:axis], value.dims[axis + 1 :]
+    refs = [f"{made.ref}:{at}" if at else made.ref for at in range(len(sizes))]
+    return [made._replace(ref=ref, dims=(*before, one, *after)) for ref, one in zip(refs, sizes, strict=True)]
+
+
+def broadcasted(call: OperationCall) -> KerasTensor:
+    value, sizes = call.tensor(0, "x", "input"), call.argument(1, "shape")
+    if not isinstance(sizes, list) or not all(isinstance(one, int) for one in sizes):
+        raise call.writer.refuse("takes a shape that is computed, which is not read")
+    return call.writer.add("BroadcastTo", value, call.writer.const(sizes, "shape"), dims=tuple(sizes))
+
+
+def extreme(op: str) -> Callable[[OperationCall], KerasTensor]:
+    def written(call: OperationCall) -> KerasTensor:
+        value = call.tensor(0, "x", "input")
+        axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
+        dims = (*value.dims[:axis], *value.dims[axis + 1 :])
+        is_wide = call.writer.kind == "TFOpLambda"
+        if call.argument(2, "keepdims"):
+            raise call.writer.refuse("keeps the axis, which is not read")
+        kind = INT64 if is_wide else INT32
+        return call.writer.add(op, value, call.writer.const(axis, "axis"), dims=dims, output_type=kind)
+
+    return written
+
+
+def one_hot(call: OperationCall) -> KerasTensor:
+    value, depth = call.tensor(0, "x", "indices"), int(call.argument(1, "num_classes", "depth"))
+    if call.argument(99, "axis", default=-1) not in (-1, None) or call.argument(99, "sparse"):
+        raise call.writer.refuse("has its vectors along another axis than the last, which is not read")
+    on, off = (call.writer.const(number, "number", FLOAT) for number in (1, 0))
+    made = call.writer.add(
+        "OneHot", value, call.writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1
+    )
+    return made._replace(dtype=FLOAT)
+
+
+def _reduced(call: OperationCall, op: str, value: KerasTensor, *, keeps: bool = True) -> KerasTensor:
+    axes = call.axes("axis")
+    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
+    return call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
+
+
+def _keeps(call: OperationCall) -> bool:
+    return bool(call.argument(2, "keepdims", "keep_dims", default=False))
+
+
+def variance(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x", "input_tensor")
+    centred = call.writer.add("Sub", value, _reduced(call, "Mean", value))
+    return _reduced(call, "Mean", call.writer.add("Square", centred), keeps=_keeps(call))
+
+
+def log_sum_exp(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x", "input_tensor")
+    largest = _reduced(call, "Max", value)
+    total = _reduced(call, "Sum", call.writer.add("Exp", call.writer.add("Sub", value, largest)), keeps=_keeps(call))
+    last = largest if _keeps(call) else _reduced(call, "Max", value, keeps=False)
+    return call.writer.add("AddV2", call.writer.add("Log", total), last)
+
+
+def norm(call: OperationCall) -> KerasTensor:
+    if call.argument(99, "ord", default=2) not in (2, "euclidean", None):
+        raise call.writer.refuse("is of another order than two, which is not read")
+    if not isinstance(call.argument(99, "axis"), int):
+        raise call.writer.refuse("is for no single axis, which is not read")
+    value, place = call.tensor(0, "x", "tensor"), call._replace(given=call.given[:1])
+    total = _reduced(place, "Sum", call.writer.add("Square", value), keeps=_keeps(place))
+    return call.writer.add("Sqrt", total)
+
+
+def running_sum(call: OperationCall) -> KerasTensor:
+    value = call.tensor(0, "x")
+    axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
+    if call.argument(99, "exclusive") or call.argument(99, "reverse"):
+        raise call.writer.refuse("sums backwards or without the element itself, which is not read")
+    return call.writer.add("Cumsum", value, call.writer.const(axis, "axis"))
+
+
+def einsum(call: OperationCall) -> KerasTensor:
+    given = call.given[0] if len(call.given) == 1 and isinstance(call.given[0], list) else call.given
+    equation = call.argument(99, "subscripts") or given[0]
+    values: Sequence[Any] = [one for one in given if isinstance(one, (KerasTensor, np.ndarray))]
+    if "->" not in str(equation) or len(values) not in (1, 2):
+        raise call.writer.refuse("sums without '->', or not one or two tensors, which is not read")
+    tensors = (one if isinstance(one, KerasTensor) else call.writer.const(one, "number", FLOAT) for one in values)
+    return contraction(call.writer, str(equation), *tensors)
+
+
+def leaky_relu(call: OperationCall) -> KerasTensor:
+    slope = float(call.argument(1, "negative_slope", "alpha", default=0.2))
+    return call.writer.add("LeakyRelu", call.tensor(0, "x", "features"), alpha=slope)
+
+
+def logarithm(base: float) -> Callable[[OperationCall], KerasTensor]:
+    return lambda call: scaled(call.writer, call.writer.add("Log", call.tensor(0, "x")), 1 / np.log(base))
+
+
+def deviation(call: OperationCall) -> KerasTensor:
+    return call.writer.add("Sqrt", variance(call))
+
+
+def resize(call: OperationCall) -> KerasTensor:
+    value, sizes = call.tensor(0, "images", "image"), call.argument(1, "size")
+    told = {name: call.argument(99, name) for name in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio",
+                                                       "preserve_aspect_ratio")}  # fmt: skip
+    wrong = [name for name, one in told.items() if one]
+    if (
+        call.argument(99, "data_format") == "channels_first"
+        or wrong
+        or len(value.dims) != 4
+        or not isinstance(sizes, list)
+    ):
+        raise call.writer.refuse(f"resizes with {', '.join(wrong) or 'other axes'}, which is not read")
+    method = str(call.argument(2, "interpolation", "method", default="bilinear"))
+    return resized(call.writer, value, [int(one) for one in sizes], method, is_centred=True)
+
+
+def summed(call: OperationCall) -> KerasTensor:
+    values: list[KerasTensor] = call.argument(0, "inputs")
+    return reduce(lambda one, other: call.writer.add("AddV2", one, other, dims=broadcast(one.dims, other.dims)), values)
+
+
+def unstacked(call: OperationCall) -> list[KerasTensor]:
+    value = call.tensor(0, "x", "value")
+    axis = axis_of(call, value, place=2, usual=0)
+    count, dims = value.dims[axis], (*value.dims[:axis], *value.dims[axis + 1 :])
+    if count is None:
+        raise call.writer.refuse("takes an open size apart, which is not read")
+    made = call.writer.add("Unpack", value, dims=dims, axis=axis, num=count)
+    return [made._replace(ref=f"{made.ref}:{at}" if at else made.ref) for at in range(count)]
+
+
+def largest(call: OperationCall) -> list[KerasTensor]:
+    value, count = call.tensor(0, "x", "input"), int(call.argument(1, "k", default=1))
+    made = call.writer.add("TopKV2", value, call.writer.const(count, "k"), dims=(*value.dims[:-1], count))
+    return [made, made._replace(ref=f"{made.ref}:1", dtype=INT32)]
+
+
+OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
+    "Where": choice, "Swapaxes": swapped, "Moveaxis": moved, "Flip": flipped, "Repeat": repeated, "Take": taken,
+    "Tile": tiled, "Pad": padded, "Split": split, "BroadcastTo": broadcasted, "Argmax": extreme("ArgMax"),
+    "Argmin": extreme("ArgMin"), "OneHot": one_hot, "Var": variance, "Std": deviation, "Logsumexp": log_sum_exp,
+    "Norm": norm, "Cumsum": running_sum, "Einsum": einsum, "LeakyRelu": leaky_relu, "Log2": logarithm(2),
+    "Log10": logarithm(10), "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
+}  # fmt: skip
+"""How each operation of these is written."""

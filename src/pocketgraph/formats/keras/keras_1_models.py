@@ -1,0 +1,150 @@
+"""Models that Keras 1 saved, in the words, and with the weights, of Keras 2.
+
+Source: keras/legacy/interfaces.py and preprocess_weights_for_loading in keras/engine/topology.py of Keras 2.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import FormatError
+from pocketgraph.graph.tensor import Array
+
+Config = dict[str, Any]
+CLASSES = {
+    "Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D",
+    "Deconvolution2D": "Conv2DTranspose",
+    "SeparableConvolution2D": "SeparableConv2D", "AtrousConvolution1D": "Conv1D", "AtrousConvolution2D": "Conv2D",
+}  # fmt: skip
+"""The classes of layers that Keras 2 calls otherwise."""
+SETTINGS = {
+    "output_dim": "units", "border_mode": "padding", "subsample": "strides", "subsample_length": "strides",
+    "stride": "strides", "bias": "use_bias", "inner_activation": "recurrent_activation", "atrous_rate": "dilation_rate",
+    "pool_length": "pool_size", "length": "size", "concat_axis": "axis", "dot_axes": "axes",
+    "nb_filter": "filters",
+}  # fmt: skip
+"""The settings that Keras 2 calls otherwise."""
+ORDERS = {"tf": "channels_last", "th": "channels_first"}
+MERGES = {"sum": "Add", "mul": "Multiply", "ave": "Average", "max": "Maximum", "concat": "Concatenate", "dot": "Dot"}
+"""The layer of each mode of a Merge."""
+WEIGHTS = {
+    "W": "kernel", "b": "bias", "U": "recurrent_kernel", "running_mean": "moving_mean",
+    "running_std": "moving_variance",
+    "alphas": "alpha",
+}  # fmt: skip
+"""What Keras 2 calls a layer's weights; ``running_std`` is a variance there, too."""
+GATES = {"LSTM": "ifco", "GRU": "zrh"}
+"""The order of gates in the weights of Keras 2."""
+OF_SPACE = re.compile(r"(ZeroPadding|Cropping|UpSampling)[23]D|(Global)?(Max|Average)Pooling[23]D|.*Conv.*[23]D")
+
+
+def layers_of(described: Any) -> Iterator[Config]:
+    """All layers that a description tells of, those in others, too."""
+    if isinstance(described, Mapping):
+        if "class_name" in described and isinstance(described.get("config"), (Mapping, list)):
+            yield dict(described)
+        for item in described.values():
+            yield from layers_of(item)
+    elif isinstance(described, list):
+        for item in described:
+            yield from layers_of(item)
+
+
+def by_name(described: Any) -> dict[str, Config]:
+    """The layers of a description, those in others, too, by their names."""
+    return {layer["config"]["name"]: layer for layer in layers_of(described) if "name" in layer["config"]}
+
+
+def in_words_of_keras_2(described: Any, where: str) -> Any:
+    """A description whose classes and settings are those of Keras 2.
+
+    Raises:
+        FormatError: a layer has no counterpart.
+    """
+    orders = {
+        layer["config"].get("dim_ordering") for layer in layers_of(described) if isinstance(layer["config"], dict)
+    }
+    return _renamed(described, "th" if "th" in orders else "tf", where)
+
+
+def _renamed(item: Any, usual: str, where: str) -> Any:
+    if isinstance(item, list):
+        return [_renamed(one, usual, where) for one in item]
+    if not isinstance(item, Mapping):
+        return item
+    made = {name: _renamed(one, usual, where) for name, one in item.items()}
+    kind, config = made.get("class_name"), made.get("config")
+    if not isinstance(kind, str) or not isinstance(config, dict) or ("layers" in config and kind != "Merge"):
+        return made
+    config = {SETTINGS.get(name, name): one for name, one in config.items()}
+    if kind == "Merge":
+        mode = config.get("mode")
+        if mode not in MERGES or config.get("layers"):
+            name = config.get("name")
+            raise FormatError(f"the layer '{name}' (Merge) joins by '{mode}' or models, which is not read", where=where,
+                              hint="build it in Keras 2, load its weights there and save it")  # fmt: skip
+        kind = MERGES[mode]
+    if kind == "BatchNormalization" and config.get("mode") == 1:
+        raise FormatError(f"the layer '{config.get('name')}' has mode=1, which is not read", where=where)
+    kind = CLASSES.get(kind, kind)
+    if OF_SPACE.match(kind):
+        config["data_format"] = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
+    if config.get("input_dtype") and kind == "InputLayer":
+        config["dtype"] = config["input_dtype"]
+    return {**made, "class_name": kind, "config": config}
+
+
+def weights_of_keras_2(described: Any, weights: Mapping[str, Array]) -> dict[str, Array]:
+    """Weights by the names of Keras 2, each as one array with the axes that Keras 2 has.
+
+    Args:
+        described: the model, in the words of Keras 2.
+        weights: as they are stored, as ``LAYER/OWNER_W`` or, of one gate, ``LAYER/OWNER_W_i``.
+    """
+    kinds = by_name(described)
+    parts: dict[str, dict[str, Array]] = {}
+    for name, array in weights.items():
+        layer, _, last = name.rpartition("/")
+        found = re.fullmatch(
+            r"(.+?)_(W|U|b|gamma|beta|running_mean|running_std|alphas|(?:depth|point)wise_kernel)(?:_([ifcozrh]))?",
+            last,
+        )
+        owner, kind, gate = found.groups() if found else (layer, last, None)
+        key = layer if f"/{layer}".endswith(f"/{owner}") else f"{layer}/{owner}"
+        parts.setdefault(f"{key}/{WEIGHTS.get(kind, kind)}", {})[gate or ""] = array
+    made: dict[str, Array] = {}
+    for name, gates in parts.items():
+        owner, _, last = name.rpartition("/")
+        short = owner.rpartition("/")[2]
+        told = kinds.get(short) or kinds.get(re.sub("^(forward|backward)_", "", short)) or {}
+        of, config = str(told.get("class_name")), told.get("config", {})
+        array = gates[""] if "" in gates else np.concatenate([gates[gate] for gate in GATES[of]], axis=-1)
+        name = f"{owner}/embeddings" if of == "Embedding" else name
+        made[name] = _with_axes_of_keras_2(of, config, array) if last.endswith("kernel") else array
+    return made
+
+
+def _with_axes_of_keras_2(kind: str, config: Mapping[str, Any], kernel: Array) -> Array:
+    """A kernel with the axes of space first."""
+    is_first = config.get("data_format") == "channels_first"
+    if kind == "Conv1D" and kernel.ndim == 4:
+        if kernel.shape[1] != 1 or kernel.shape[3] != config.get("filters"):
+            kernel = np.transpose(kernel, (2, 3, 1, 0))
+        return kernel[:, 0]
+    if kind == "Conv2DTranspose":
+        return np.transpose(kernel, (2, 3, 0, 1) if is_first else (0, 1, 3, 2))
+    if is_first and kind in ("Conv2D", "SeparableConv2D", "Conv3D"):
+        return np.transpose(kernel, (2, 3, 4, 1, 0) if kind == "Conv3D" else (2, 3, 1, 0))
+    return kernel
+
+
+def turned(kind: str, name: str, kernel: Array) -> Array:
+    """A kernel of Theano, which convolves, as one of TensorFlow, which correlates."""
+    if kind not in ("Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose", "ConvLSTM2D") or not name.endswith("kernel"):
+        return kernel
+    space: Sequence[int] = range(kernel.ndim - 2)
+    return np.flip(kernel, tuple(space))

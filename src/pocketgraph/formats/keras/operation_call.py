@@ -1,0 +1,43 @@
+"""What an operation between the layers of a Keras model is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, pair
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT
+
+
+class OperationCall(NamedTuple):
+    """What an operation is called with; tensors are values, all else as the file has it.
+
+    ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
+    """
+
+    writer: LayerWriter
+    given: Sequence[Any]
+    named: Mapping[str, Any]
+
+    def argument(self, place: int, *names: str, default: Any = None) -> Any:
+        """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
+        found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
+        return self.given[place] if place < len(self.given) else default if found is None else found
+
+    def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
+        """An argument as a tensor; numbers become constants."""
+        found = self.argument(place, *names)
+        if isinstance(found, KerasTensor):
+            return found
+        if found is None or not isinstance(found, (int, float, list, np.ndarray)):
+            raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
+        return self.writer.const(found, "number", like)
+
+    def axes(self, *names: str) -> list[int]:
+        """The axes of the first tensor that an operation is for, all by default."""
+        rank = len(self.tensor(0).dims)
+        found = self.argument(1, *names)
+        return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]

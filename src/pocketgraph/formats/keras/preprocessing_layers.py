@@ -1,0 +1,150 @@
+"""Layers of Keras that make numbers of raw data: other sizes of pictures, categories, words of a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float
+from pocketgraph.formats.keras.window_layers import cropped, resized
+from pocketgraph.graph import DType, Node, const
+from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
+from pocketgraph.graph.edit import claim_name
+
+
+def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """Pictures in one size; with ``crop_to_aspect_ratio`` of the middle that has its ratio."""
+    writer.expect(data_format="channels_last", pad_to_aspect_ratio=False, antialias=False)
+    value = as_float(writer, inputs[0])
+    if inputs[0].dtype is not FLOAT and writer.model.version.startswith("3."):
+        raise writer.refuse("takes whole numbers, to which Keras 3 rounds its results, which is not read")
+    wanted = [int(writer.config[name]) for name in ("height", "width")]
+    if writer.config.get("crop_to_aspect_ratio", False):
+        height, width = _known(writer, value)
+        kept = (min(height, int(width * wanted[0] / wanted[1])), min(width, int(height * wanted[1] / wanted[0])))
+        value = _middle(writer, value, kept)
+    method = str(writer.config.get("interpolation", "bilinear")).lower()
+    return resized(writer, value, wanted, method, is_centred=True)
+
+
+def center_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The middle of pictures that are no smaller."""
+    writer.expect(data_format="channels_last")
+    wanted = (int(writer.config["height"]), int(writer.config["width"]))
+    if any(size < one for size, one in zip(_known(writer, inputs[0]), wanted, strict=True)):
+        raise writer.refuse("makes pictures larger, which is not read")
+    return _middle(writer, inputs[0], wanted)
+
+
+def _known(writer: LayerWriter, value: KerasTensor) -> tuple[int, int]:
+    """Height and width.
+
+    Raises:
+        FormatError: they are open, or it is no batch of pictures.
+    """
+    if len(value.dims) != 4 or value.dims[1] is None or value.dims[2] is None:
+        raise writer.refuse("takes pictures of open sizes, which is not read")
+    return value.dims[1], value.dims[2]
+
+
+def _middle(writer: LayerWriter, value: KerasTensor, wanted: tuple[int, int]) -> KerasTensor:
+    sizes = _known(writer, value)
+    starts = [int((size - one) / 2) for size, one in zip(sizes, wanted, strict=True)]
+    ends = [(start, size - one - start) for size, one, start in zip(sizes, wanted, starts, strict=True)]
+    return cropped(writer, value, ends)
+
+
+def encoded(writer: LayerWriter, value: KerasTensor, depth: int) -> KerasTensor:
+    """Numbers of categories in the layer's ``output_mode``: as they are, or as a place in a vector."""
+    mode = str(writer.config.get("output_mode", "int"))
+    if mode == "int":
+        return value
+    if mode not in ("one_hot", "multi_hot", "count", "binary"):
+        raise writer.refuse(f"has output_mode={mode}, which is not read")
+    if mode == "one_hot" and value.dims[-1] == 1 and len(value.dims) > 1:
+        value = writer.add("Squeeze", value, dims=value.dims[:-1], squeeze_dims=(len(value.dims) - 1,))
+    on, off = (writer.const(number, "number", FLOAT) for number in (1, 0))
+    places = writer.add(
+        "OneHot", value, writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1, T=FLOAT
+    )
+    if mode == "one_hot" or len(value.dims) < 2:
+        return places
+    op, along = "Sum" if mode == "count" else "Max", writer.const([len(value.dims) - 1], "axes")
+    return writer.add(op, places, along, dims=(*value.dims[:-1], depth))
+
+
+def category_encoding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    if len(inputs) > 1:
+        raise writer.refuse("weighs its counts, which is not read")
+    (value,) = inputs
+    if value.dtype is FLOAT:
+        value = writer.add("Cast", value, SrcT=FLOAT, DstT=INT32)
+    writer.config = {"output_mode": "multi_hot", **writer.config}
+    return encoded(writer, value, int(writer.config["num_tokens"]))
+
+
+def discretization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The number of the range that a value is in."""
+    limits = writer.config.get("bin_boundaries")
+    if not limits:
+        raise writer.refuse("has its bin_boundaries of data, which the file does not hold as numbers")
+    made = writer.add("Bucketize", inputs[0], boundaries=tuple(float(limit) for limit in limits))
+    made = encoded(writer, made, len(limits) + 1)
+    is_wide = made.dtype is INT32 and not writer.model.version.startswith("3.")
+    return writer.add("Cast", made, SrcT=INT32, DstT=INT64) if is_wide else made
+
+
+def hashing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The number of the bin that a text, or the digits of a whole number, falls in."""
+    writer.expect(mask_value=None, salt=None)
+    (value,), bins = inputs, int(writer.config["num_bins"])
+    if value.dtype is not STRING:
+        value = writer.add("AsString", value)
+    return encoded(writer, writer.add("StringToHashBucketFast", value, num_buckets=bins), bins)
+
+
+def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The number of a word, or of a whole number, in a vocabulary."""
+    writer.expect(invert=False, num_oov_indices=1, sparse=False)
+    (value,), words = inputs, writer.config.get("vocabulary")
+    if not isinstance(words, (list, tuple)):
+        raise writer.refuse("has its vocabulary in no list of the file")
+    is_text = writer.kind == "StringLookup"
+    key_type = STRING if is_text else INT64
+    if not is_text and value.dtype is not INT64:
+        value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
+    token, is_number = writer.config.get("mask_token"), writer.config.get("output_mode", "int") == "int"
+    first = 2 if token is not None and is_number else 1  # behind what is masked, and what is in no list
+    keys = [*words, *([token] if first == 2 else [])]
+    places = [*range(first, first + len(words)), *([0] if first == 2 else [])]
+    found = _table(writer, value, keys, places, first - 1, key_type)
+    limit = writer.config.get("max_tokens") if writer.config.get("pad_to_max_tokens") else None
+    made = encoded(writer, found, int(limit or first + len(words)))
+    is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
+    return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+def _table(
+    writer: LayerWriter, value: KerasTensor, keys: Sequence[object], places: Sequence[int], usual: int, key_type: DType
+) -> KerasTensor:
+    """What a table of keys and places has for each element."""
+    array = np.empty(len(keys), object) if key_type is STRING else np.asarray(keys, np.int64)
+    if key_type is STRING:
+        array[:] = [str(key).encode() for key in keys]
+    name = claim_name(f"{writer.call}/keys", writer.model.taken)
+    listed = KerasTensor(writer.model.put(const(name, array, key_type)), array.shape, key_type)
+    table = writer.add("HashTableV2", dims=(), key_dtype=key_type, value_dtype=INT64, shared_name=name.encode())
+    refs = [table.ref, listed.ref, writer.const(places, "places", INT64).ref]
+    name = claim_name(f"{writer.call}/fill", writer.model.taken)
+    filled = writer.model.put(Node(name, "InitializeTableV2", refs, {"Tkey": key_type, "Tval": INT64}))
+    found = writer.add("LookupTableFindV2", table, value, writer.const(usual, "unknown", INT64), dims=value.dims)
+    node = writer.model.nodes[found.ref]
+    writer.model.put(node.replace(inputs=[*node.inputs, f"^{filled}"]))
+    return found
+
+
+RULES: dict[str, Rule] = {
+    "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
+    "Discretization": discretization, "Hashing": hashing, "StringLookup": lookup, "IntegerLookup": lookup,
+}  # fmt: skip
