@@ -64,7 +64,7 @@ def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pat
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 61
+    assert len(NAMES) == 63
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -175,6 +175,17 @@ def test_bytes_that_flip_end_in_words(name: str, tmp_path: pathlib.Path) -> None
             pocketgraph.load(path)
     with pytest.raises(FormatError):
         pocketgraph.load(written(tmp_path, name, whole[: len(whole) // 2]))
+
+
+def test_a_vocabulary_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
+    held = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content("vocabularies_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:
+        for item in old.namelist():
+            if not item.startswith("assets/"):
+                new.writestr(item, old.read(item))
+    path = written(tmp_path, "vocabularies_keras3.keras", held.getvalue())
+    with pytest.raises(FormatError, match=r"Lookup\) has its vocabulary in no list of the file"):
+        pocketgraph.load(path)
 
 
 def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:

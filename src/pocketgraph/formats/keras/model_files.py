@@ -20,7 +20,8 @@ from pocketgraph.errors import AGAIN, FormatError, MissingExtraError
 from pocketgraph.formats.content import WITH_KERAS
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.keras.keras_1_models import by_name, in_words_of_keras_2, turned, weights_of_keras_2
-from pocketgraph.formats.keras.saved_variables import variables_of_layers
+from pocketgraph.formats.keras.preprocessing_layers import specials
+from pocketgraph.formats.keras.saved_variables import numbered, variables_of_layers
 from pocketgraph.formats.keras.topology import Config, parse
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
@@ -123,6 +124,10 @@ def parse_archive(buffer: Buffer, where: str) -> Graph:
                 raise FormatError("the archive has no config.json, or no model.weights.h5", where=where)
             described = _config(archive.read("config.json"), where)
             stored = archive.read("model.weights.h5")
+            for layer, base in numbered(_layers(described)):
+                if f"assets/layers/{base}/vocabulary.txt" in held:  # of a lookup that saw data
+                    words = archive.read(f"assets/layers/{base}/vocabulary.txt").decode().split("\n")
+                    layer["config"]["vocabulary"] = words[specials(layer["config"]) :]
             version = json.loads(archive.read("metadata.json"))["keras_version"] if "metadata.json" in held else "3"
     except (zipfile.BadZipFile, NotImplementedError, EOFError, *DAMAGED) as error:
         raise FormatError(f"the archive is damaged: {str(error)[:200]}", where=where, hint=AGAIN) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +105,12 @@ def hashing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return encoded(writer, writer.add("StringToHashBucketFast", value, num_buckets=bins), bins)
 
 
+def specials(config: Mapping[str, Any]) -> int:
+    """How many numbers a lookup has ahead of its vocabulary's: of what is masked, and of what is in no list."""
+    is_masked = config.get("mask_token") is not None and config.get("output_mode", "int") == "int"
+    return int(config.get("num_oov_indices", 1)) + is_masked
+
+
 def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The number of a word, or of a whole number, in a vocabulary."""
     writer.expect(invert=False, num_oov_indices=1, sparse=False)
@@ -114,8 +121,7 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     key_type = STRING if is_text else INT64
     if not is_text and value.dtype is not INT64:
         value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
-    token, is_number = writer.config.get("mask_token"), writer.config.get("output_mode", "int") == "int"
-    first = 2 if token is not None and is_number else 1  # behind what is masked, and what is in no list
+    token, first = writer.config.get("mask_token"), specials(writer.config)
     keys = [*words, *([token] if first == 2 else [])]
     places = [*range(first, first + len(words)), *([0] if first == 2 else [])]
     found = _table(writer, value, keys, places, first - 1, key_type)
@@ -129,7 +135,7 @@ def _table(
     writer: LayerWriter, value: KerasTensor, keys: Sequence[object], places: Sequence[int], usual: int, key_type: DType
 ) -> KerasTensor:
     """What a table of keys and places has for each element."""
-    array = np.empty(len(keys), object) if key_type is STRING else np.asarray(keys, np.int64)
+    array = np.empty(len(keys), object) if key_type is STRING else np.array([int(str(key)) for key in keys], np.int64)
     if key_type is STRING:
         array[:] = [str(key).encode() for key in keys]
     name = claim_name(f"{writer.call}/keys", writer.model.taken)

@@ -74,7 +74,7 @@ def variables_of_layers(
     config = described["config"]
     layers = config.get("layers", ()) if isinstance(config, Mapping) else config
     for root in ROOTS:
-        for layer, base in _numbered(layers):
+        for layer, base in numbered(layers):
             place = f"{path}/{root}/{base}"
             name = f"{scope}{layer.get('name') or layer['config'].get('name', base)}"
             if layer["class_name"] in MODELS:
@@ -83,7 +83,7 @@ def variables_of_layers(
                 yield from _of_layer(layer["class_name"], layer["config"], name, stored, where, place)
 
 
-def _numbered(layers: Iterable[Config]) -> Iterator[tuple[Config, str]]:
+def numbered(layers: Iterable[Config]) -> Iterator[tuple[Config, str]]:
     """What an archive calls each of some layers that it holds as a list."""
     counts: Counter[str] = Counter()
     for layer in layers:
@@ -113,7 +113,7 @@ def _of_layer(
     elif kind == "RNN":
         cell = config["cell"]
         is_stack = cell["class_name"] == "StackedRNNCells"
-        for one, base in _numbered(cell["config"]["cells"] if is_stack else [cell]):
+        for one, base in numbered(cell["config"]["cells"] if is_stack else [cell]):
             arrays = stored(f"{path}/cell" + f"/cells/{base}" * is_stack)
             yield from _named(RECURRENT, one["config"], f"{name}/{one['config']['name']}", arrays, where)
     elif kind in MODELS:

@@ -77,6 +77,11 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     return [merged, *states] if states else merged
 
 
+def python_code(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """Refuses a Lambda, whose code could do anything."""
+    raise writer.refuse("is Python code, which is not run: put a layer or an operation of Keras in its place")
+
+
 def ways(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The layers of a Bidirectional as they are called: from the first step, and the other way."""
     described = config["layer"]
@@ -179,6 +184,7 @@ def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
     **preprocessing_layers.RULES,
+    "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
     "SpectralNormalization": spectral_norm,
     "Bidirectional": bidirectional,
