@@ -169,7 +169,7 @@ def test_a_prefix_that_no_file_has(tmp_path: pathlib.Path) -> None:
     assert identify(prefix).kind is Kind.CHECKPOINT_V2
     for name in (prefix, prefix + ".index", prefix + ".data-00000-of-00001"):
         with pytest.raises(
-            FormatError, match=f"checkpoint.*freeze_graph --input_checkpoint={prefix} --input_graph=GRAPH"
+            FormatError, match=f"checkpoint.*freeze_graph takes it as input_checkpoint={prefix}, with the graph"
         ):
             formats.load(name)
     (tmp_path / "old.ckpt-00000-of-00002").write_bytes(b"")

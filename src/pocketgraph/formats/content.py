@@ -10,9 +10,7 @@ from pocketgraph.errors import AGAIN
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
-WITH_GRAPH = (
-    "pocketgraph freeze_graph --input_checkpoint={} --input_graph=GRAPH -o frozen.pb, GRAPH being what it was made of"
-)
+WITH_GRAPH = "freeze_graph takes it as input_checkpoint={}, with the graph that it was made of as input_graph"
 WITH_KERAS = (
     "in Python with Keras: keras.models.load_model('{}').export('saved_model'); where TensorFlow before 2.16 wrote it, "
     "after pip install tf_keras with tf_keras in place of keras"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -59,7 +59,7 @@ def open_part(
     With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
     """
     names = (name,) if threads == 1 else (of_several_threads(name), name)
-    if may_be_cut(specs):
+    if may_be_cut(specs, opener):
         names = of_microbatches(name, threads), *names
     for each in names:
         found = open_entry(folder, each, threads, opener, whole=whole)
@@ -82,10 +82,10 @@ def of_microbatches(name: str, threads: int) -> str:
     return short_digest(f"{name} microbatches of {threads} threads".encode(), 20)
 
 
-def may_be_cut(specs: Specs) -> bool:
-    """Whether a part takes a batch that may be computed part by part."""
+def may_be_cut(specs: Specs, opener: Opener | None) -> bool:
+    """Whether a part takes a batch that LiteRT may compute part by part."""
     batches = {shape[:1] for _, shape in specs.values()}
-    return len(batches) == 1 and batches.pop() > (1,)
+    return opener is None and len(batches) == 1 and batches.pop() > (1,)
 
 
 def first_tier(name: str) -> str:
@@ -170,26 +170,13 @@ def takes_packed(about: Mapping[str, Any]) -> bool:
 
 def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
-    return _of_each_part(entry, threads, _runner_of_all)
-
-
-def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
-    """As ``runner_for``, without the pass ``packed_weights``."""
-    return _of_each_part(entry, threads, _unpacked_runner_of_all)
-
-
-def _of_each_part(
-    entry: cache.CacheEntry, threads: int, opened: Callable[[cache.CacheEntry, Mapping[str, Any], int], Runner]
-) -> Runner:
-    """What ``opened`` makes of an entry and of what is known of its model; of one for a part of a batch, one for each
-    thread."""
     count = entry.about.get("microbatches", 1)
     if count == 1:
-        return opened(entry, entry.about, threads)
-    from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_part
+        return _runner_of_all(entry, entry.about, threads)
+    from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_one
 
-    about = of_part(entry.about, count)
-    return MicrobatchRunner(lambda: opened(entry, about, 1), threads, count)
+    about = of_one(entry.about)
+    return MicrobatchRunner(lambda: _runner_of_all(entry, about, 1), threads, count)
 
 
 def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: int) -> Runner:
@@ -225,7 +212,9 @@ def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: i
         return PlainRunner(entry.model, threads, shapes)
 
 
-def _unpacked_runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: int) -> Runner:
+def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
+    """As ``runner_for``, without the pass ``packed_weights``."""
+    about = entry.about
     shapes = [shape for shape, _ in about["computed"]]
     return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
 

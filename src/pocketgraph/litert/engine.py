@@ -118,7 +118,7 @@ def compile(
     if len(program.operations) > MOST_OPERATORS:
         raise Unsupported(f"it would be {len(program.operations):,} operators, more than LiteRT opens in time")
     count = 1
-    if folder is not None and not with_program and may_be_cut(input_specs):
+    if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)
         name = of_microbatches(name, threads) if count > 1 else name
     may_wait = folder is not None and in_tiers

@@ -78,10 +78,10 @@ def build(
                 raise Unsupported(error.what) from error
     runner: Runner
     try:
-        if microbatches > 1 and opener is None:
-            from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_part
+        if microbatches > 1:
+            from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_one
 
-            one = of_part(about, microbatches)
+            one = of_one(about)
             runner = MicrobatchRunner(lambda: _uncached(model, one, threads, ahead=ahead), 1, microbatches)
         else:
             runner = _uncached(model, about, threads, in_memory, opener, ahead)

@@ -22,7 +22,7 @@ from pocketgraph.formats import save
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
-from pocketgraph.litert.rewriting import microbatches, winograd
+from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
@@ -222,12 +222,12 @@ OTHERS = np.array([[2**24 + 1, 2**24 + 1, 3 + 2**32, -(2**24)]], np.int64)
 
 
 def test_openvino_leaves_large_whole_numbers_to_the_reference_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = SimpleNamespace(inputs=[], outputs=[], create_infer_request=lambda: None)
+    compiled = SimpleNamespace(inputs=[], create_infer_request=lambda: None)
     model = SimpleNamespace(get_ops=list)
     core = SimpleNamespace(read_model=lambda source: model, compile_model=lambda *given: compiled)
     monkeypatch.setattr(openvino, "_core", lambda: core)
     part: Any = SimpleNamespace(outputs=[], reference=None, entry=SimpleNamespace(about={"inputs": []}))
-    runner = openvino.OpenVinoRunner(openvino.CompiledModel(b"", 1, part))
+    runner = openvino.OpenVinoRunner(b"", 1, part)
     with pytest.raises(RunError, match="whole numbers beyond 1048576"):
         runner.run([IDS, OTHERS])
     runner.exact = lambda inputs: [inputs[0] == inputs[1]]
@@ -298,26 +298,6 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
     assert set(certificates(tmp_path / "cache").values()) == {"right"}
 
 
-def onnx_runtime_as_openvino(monkeypatch: pytest.MonkeyPatch, given: list[bytes]) -> None:
-    """ONNX Runtime in OpenVINO's place; what it is given is noted."""
-
-    class Model:
-        def __init__(self, source: bytes, threads: int, part: Any, **options: Any) -> None:
-            given.append(source)
-            self.source = source
-
-    class Runner(PartRunner):
-        def __init__(self, model: Model) -> None:
-            self.runner = OnnxRunner(model.source, 1)
-
-        def run(self, inputs: Any) -> list[Array]:
-            return self.runner.numbers(dict(zip(self.runner.inputs, inputs, strict=True)))
-
-    monkeypatch.setattr(openvino, "CompiledModel", Model)
-    monkeypatch.setattr(openvino, "OpenVinoRunner", Runner)
-    monkeypatch.setattr(openvino.OpenVinoEngine, "version", lambda self: "1.0")
-
-
 @pytest.mark.parametrize(
     ("without", "strict", "products"),
     [((), False, 2), (("winograd_convolutions",), False, 0), (("share_constants",), False, 2), ((), True, 0)],
@@ -329,7 +309,18 @@ def test_openvino_is_given_tiles_unless_they_are_switched_off(
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
     given: list[bytes] = []
 
-    onnx_runtime_as_openvino(monkeypatch, given)
+    class Runner(PartRunner):
+        """ONNX Runtime in OpenVINO's place."""
+
+        def __init__(self, source: bytes, threads: int, outputs: Any, **options: Any) -> None:
+            given.append(source)
+            self.runner = OnnxRunner(source, threads)
+
+        def run(self, inputs: Any) -> list[Array]:
+            return self.runner.numbers(dict(zip(self.runner.inputs, inputs, strict=True)))
+
+    monkeypatch.setattr(openvino, "OpenVinoRunner", Runner)
+    monkeypatch.setattr(openvino.OpenVinoEngine, "version", lambda self: "1.0")
     monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
     monkeypatch.setattr(tiled_convolutions, "OPENVINO_SHARE", 1000)
     graph = parse("""
@@ -344,61 +335,6 @@ def test_openvino_is_given_tiles_unless_they_are_switched_off(
         np.testing.assert_allclose(session.run("y", {"x": x}), wanted, rtol=3e-5)
     (content,) = given
     assert [node.op_type for node in onnx.load_from_string(content).graph.node].count("MatMul") == products
-
-
-PICTURES = """
-    x = Placeholder(dtype=float, shape=[8, 6, 6, 2])
-    w = Const(float[3, 3, 2, 4] 0.25)
-    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
-    sizes = Const(int32 [8, 144])
-    f = Reshape(c, sizes, T=float, Tshape=int32)
-    v = Const(float[144, 3] 0.5)
-    m = MatMul(f, v, T=float)
-    y = Tanh(m, T=float)
-"""
-
-
-@pytest.mark.parametrize(("without", "threads", "pictures"), [((), 2, 4), ((), 1, 4), (("microbatches",), 2, 8)])
-def test_openvino_computes_some_pictures_of_a_batch_at_a_time(
-    without: tuple[str, ...],
-    threads: int,
-    pictures: int,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    given: list[bytes] = []
-    onnx_runtime_as_openvino(monkeypatch, given)
-    monkeypatch.setattr(microbatches, "LEAST_MICROBATCH_BYTES", 0)
-    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 1000)
-    x = RANDOM.random((8, 6, 6, 2), np.float32) - 0.5
-    with Session(parse(PICTURES), engine="reference") as session:
-        wanted = session.run("y", {"x": x})
-    with Session(parse(PICTURES), engine="openvino", without=without, threads=threads, cache_dir=tmp_path) as session:
-        np.testing.assert_allclose(session.run("y", {"x": x}), wanted, rtol=1e-5, atol=1e-6)
-    (content,) = given
-    (taken,) = onnx.load_from_string(content).graph.input
-    assert [each.dim_value for each in taken.type.tensor_type.shape.dim] == [pictures, 6, 6, 2]
-
-
-def test_openvino_is_given_the_file_of_a_part_whose_graph_tells_the_batch(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("openvino", reason="openvino is not installed")
-    monkeypatch.setattr(microbatches, "LEAST_MICROBATCH_BYTES", 0)
-    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 1000)
-    lines = """
-        begin = Const(int32 [0, 1, 1, 0])
-        size = Const(int32 [8, 4, 4, 4])
-        y = Slice(c, begin, size, T=float, Index=int32)
-    """
-    graph = parse(PICTURES.partition("    sizes")[0] + lines)
-    x = RANDOM.random((8, 6, 6, 2), np.float32) - 0.5
-    with Session(graph, engine="reference") as session:
-        wanted = session.run("y", {"x": x})
-    with Session(graph, engine="openvino", threads=2, cache_dir=tmp_path, check="never") as session:
-        np.testing.assert_allclose(session.run("y", {"x": x}), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_what_onnx_runtime_does_not_take(tmp_path: pathlib.Path) -> None:

@@ -7,7 +7,6 @@ Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolu
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -22,10 +21,7 @@ from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
-from pocketgraph.litert.cost_model import UNEVEN_MICROBATCHES
-from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
-from pocketgraph.litert.running.runner import Runner
-from pocketgraph.runtime.part_engines.part_engine import CutBatchError, OfferedPart, OperationTime
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -35,9 +31,6 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "
 UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
-PICTURES = 4
-"""Of a batch, by a thread at a time: the least time of 1, 2, 4, 8 and 32 for Inception v3, ResNet-50 and MobileNet v1
-(docs/performance.md)."""
 CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
@@ -60,8 +53,8 @@ UNCHECKED = {
 """Which operand has the indices. Not a trait: where one lies outside, OpenVINO leaves its memory."""
 
 
-class CompiledModel:
-    """A model for OpenVINO's processor plugin.
+class OpenVinoRunner(CheckedRunner):
+    """A compiled model of OpenVINO's processor plugin.
 
     Args:
         source: the path of a .tflite model, or the content of an ONNX model.
@@ -70,32 +63,22 @@ class CompiledModel:
         options: of OpenVINO, besides.
 
     Raises:
-        RunError: OpenVINO does not take the model, or it gives other sizes.
+        RunError: OpenVINO does not take the model.
     """
 
     def __init__(self, source: str | bytes, threads: int, part: OfferedPart, **options: Any) -> None:
-        self.part = part
+        super().__init__(part)
         try:
             model = _core().read_model(source)
             settings = {**EXACT, **UNPINNED, "INFERENCE_NUM_THREADS": threads, **options}
-            self.compiled: Any = _core().compile_model(model, "CPU", settings)
+            compiled = _core().compile_model(model, "CPU", settings)
+            self.request: Any = compiled.create_infer_request()
         except RuntimeError as error:
             said = str(error).strip().splitlines() or [""]
             raise RunError(f"OpenVINO does not take the part: {' '.join(said[-1].split())[:200]}") from error
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
-        self.takes = [port.get_element_type().to_dtype() for port in self.compiled.inputs]
-        for port, wanted in zip(self.compiled.outputs, part.outputs, strict=True):
-            if port.partial_shape.is_static and math.prod(port.shape) != math.prod(wanted.shape):
-                raise RunError(f"OpenVINO gives {list(port.shape)} for {list(wanted.shape)}")
-
-
-class OpenVinoRunner(CheckedRunner):
-    """Runs a compiled model; several of one model may run at the same time, each by a thread of its own."""
-
-    def __init__(self, model: CompiledModel) -> None:
-        super().__init__(model.part)
-        self.request: Any = model.compiled.create_infer_request()
-        self.nodes, self._takes, self._outputs = model.nodes, model.takes, model.part.outputs
+        self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
+        self._outputs = part.outputs
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
     def refused(self, inputs: Sequence[Array]) -> str:
@@ -143,17 +126,11 @@ class OpenVinoEngine:
         inexact = next((why for node in nodes if (why := _inexact(node))), "")
         return inexact or _rounded_quotient(nodes) or _unsafe_numbers(nodes)
 
-    def load(self, part: OfferedPart, threads: int) -> Runner:
-        if part.microbatches == 1 or any(each.dtype.kind != "f" for each in part.inputs):
-            return OpenVinoRunner(compiled(part, threads))
-        count = _microbatches(part, threads)
-        try:
-            return _in_microbatches(part, threads, count)
-        except CutBatchError:  # ONNX has no form of it, and its file is for less of the batch
-            return _in_microbatches(part, threads, part.microbatches)
+    def load(self, part: OfferedPart, threads: int) -> OpenVinoRunner:
+        return opened(part, threads)
 
     def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
-        runner = OpenVinoRunner(compiled(part, threads, PERF_COUNT=True))
+        runner = opened(part, threads, PERF_COUNT=True)
         best: list[Any] = []
         for _ in range(PROFILED_RUNS):
             runner.run(inputs)
@@ -234,22 +211,8 @@ def _is_wide(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and dtype.itemsize >= 4
 
 
-def _microbatches(part: OfferedPart, threads: int) -> int:
-    """How many parts of a batch are computed, each of up to ``PICTURES`` where threads get about as many each."""
-    batch, most = part.inputs[0].shape[0], part.microbatches
-    counts = (count for count in range(math.ceil(batch / PICTURES), most) if most % count == 0)
-    return next((each for each in counts if math.ceil(each / threads) * threads <= UNEVEN_MICROBATCHES * each), most)
-
-
-def _in_microbatches(part: OfferedPart, threads: int, count: int) -> MicrobatchRunner:
-    """A runner of so many parts of a batch, each by one thread, of one compiled model."""
-    streams = min(threads, count)
-    model = compiled(part.cut(count), threads, NUM_STREAMS=streams)
-    return MicrobatchRunner(lambda: OpenVinoRunner(model), streams, count)
-
-
-def compiled(part: OfferedPart, threads: int, **options: Any) -> CompiledModel:
-    """A part for OpenVINO: from its graph, or else from its file.
+def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
+    """A part in OpenVINO: from its graph, or else from its file.
 
     Raises:
         RunError: OpenVINO takes neither.
@@ -258,8 +221,8 @@ def compiled(part: OfferedPart, threads: int, **options: Any) -> CompiledModel:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
             content, takes = onnx_form(part, in_tiles=PASS not in part.without)
             if len(takes) == len(part.inputs):
-                return CompiledModel(content, threads, part, **options)
-    return CompiledModel(part.file, threads, part, **options)
+                return OpenVinoRunner(content, threads, part, **options)
+    return OpenVinoRunner(part.file, threads, part, **options)
 
 
 def _has_onnx() -> bool:

@@ -25,9 +25,9 @@ def of_whole_batch(about: Mapping[str, Any], count: int) -> dict[str, Any]:
     return {**_resized(about, lambda size: size * count), "work": about["work"] * count, MICROBATCHES: count}
 
 
-def of_part(about: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """What is known of one of ``count`` parts, which divides how many the model computes: the same is the model."""
-    return {**_resized(about, lambda size: size // count), MICROBATCHES: about[MICROBATCHES] // count}
+def of_one(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the model itself."""
+    return {**_resized(about, lambda size: size // about[MICROBATCHES]), MICROBATCHES: 1}
 
 
 def _resized(about: Mapping[str, Any], change: Callable[[int], int]) -> dict[str, Any]:

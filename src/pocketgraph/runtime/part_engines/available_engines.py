@@ -119,5 +119,5 @@ def _runner(engine: PartEngine, part: OfferedPart, threads: int) -> Runner:
     except CutBatchError:
         from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
 
-        one = part.cut(part.microbatches)
+        one = part.of_one_microbatch()
         return MicrobatchRunner(lambda: engine.load(one, 1), threads, part.microbatches)

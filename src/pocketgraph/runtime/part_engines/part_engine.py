@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.litert.cache import CacheEntry
-from pocketgraph.litert.running.microbatch_runner import MICROBATCHES, of_part
+from pocketgraph.litert.running.microbatch_runner import MICROBATCHES, of_one
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 
 if TYPE_CHECKING:
+    from pocketgraph.graph import Graph
     from pocketgraph.litert.constant import Array
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
@@ -54,13 +54,11 @@ class OfferedPart:
         entry: its LiteRT file and what is known of it.
         nodes: makes what computes the same nodes on the reference engine; None where an earlier process compiled the
             part and the graph was not read.
-        cut_in: how many of the part make a batch of these nodes.
     """
 
-    def __init__(self, entry: CacheEntry, nodes: Callable[[], PartReference] | None = None, *, cut_in: int = 1) -> None:
+    def __init__(self, entry: CacheEntry, nodes: Callable[[], PartReference] | None = None) -> None:
         self.entry = entry
         self._nodes = nodes
-        self._cut_in = cut_in
 
     @cached_property
     def reference(self) -> PartReference | None:
@@ -78,14 +76,10 @@ class OfferedPart:
         count: int = self.entry.about.get(MICROBATCHES, 1)
         return count
 
-    def cut(self, count: int) -> OfferedPart:
-        """One of ``count`` parts of the batch, which divides ``microbatches``: with so many, the file is for such.
-
-        Sizes that its ``reference`` computes with are those of the whole batch.
-        """
+    def of_one_microbatch(self) -> OfferedPart:
+        """What LiteRT computes so many times, by its file alone."""
         entry = self.entry
-        cut = CacheEntry(entry.model, entry.packed, entry.has_packed, of_part(entry.about, count))
-        return OfferedPart(cut, self._nodes, cut_in=count)
+        return OfferedPart(CacheEntry(entry.model, entry.packed, entry.has_packed, of_one(entry.about)))
 
     @property
     def file(self) -> str:
@@ -136,8 +130,7 @@ class OfferedPart:
         if self.reference is None:
             return None
         given = [np.zeros(shape, dtype) for _, dtype, shape in self.entry.about["inputs"]]
-        graph = self.reference.as_graph(given)[0]
-        return graph if self._cut_in == 1 else _reshaped_for_part(graph, self._cut_in)
+        return self.reference.as_graph(given)[0]
 
     def all_inputs(self, inputs: Sequence[Array]) -> list[Array]:
         """What the part's graph takes, of what the file does: inputs that no result depends on are made up."""
@@ -153,25 +146,6 @@ class OfferedPart:
         """The place of each of the file's outputs among those of the part's graph."""
         sources = [tuple(source) for source in self.entry.about["sources"]]
         return [sources.index(("computed", index)) for index in range(len(self.entry.about["computed"]))]
-
-
-def _reshaped_for_part(graph: Graph, count: int) -> Graph:
-    """The graph with what it reshapes of a batch reshaped for a ``count``-th of it, as LiteRT's program is cut
-    (litert/rewriting/microbatches.py), which has seen that pictures are independent."""
-    of_pictures = set(graph.inputs)
-    nodes = []
-    for node in graph:
-        taken = [parse_ref(ref)[0] for ref in node.data_inputs]
-        if not of_pictures.isdisjoint(taken):
-            of_pictures.add(node.name)
-        sizes = graph.constant(node.data_inputs[1]) if node.op == "Reshape" and taken[0] in of_pictures else None
-        if sizes is not None and sizes.size and sizes.numpy()[0] > 0:
-            first, *rest = sizes.numpy().tolist()
-            tensor = Tensor.from_numpy(np.array([first // count, *rest], sizes.dtype.numpy))
-            nodes.append(Node(f"{node.name}/sizes_of_part", "Const", (), {"dtype": tensor.dtype, "value": tensor}))
-            node = node.replace(inputs=[node.data_inputs[0], nodes[-1].name])
-        nodes.append(node)
-    return graph.replace(nodes)
 
 
 def _spec(dtype: str, shape: Sequence[int]) -> PartTensor:
