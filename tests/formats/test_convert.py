@@ -103,7 +103,7 @@ def test_graphs_and_checkpoints_are_not_each_other(tmp_path: pathlib.Path) -> No
     write_checkpoint(tmp_path / "c", {"v": Tensor.from_numpy(np.float32(1))})
     with pytest.raises(
         FormatError,
-        match=r"variables only, no graph.*cannot become a graph; pocketgraph freeze_graph --input_checkpoint=",
+        match=r"variables only, no graph.*cannot become a graph; freeze_graph takes it as input_checkpoint=",
     ):
         convert(tmp_path / "c", tmp_path / "out.pb")
     formats.save(GRAPH, tmp_path / "g.pb")

@@ -26,7 +26,6 @@ LEFT_OUT = {
     "array/Range_3": "how many steps of a float32 fit is rounded otherwise",
     "array/Range_6": "how many steps of a float32 fit is rounded otherwise",
     "text/StringUpper_1": "other letters than a to z",
-    "image/ResizeNearestNeighbor_6": "sizes that are fed, of whole numbers: the checker takes them for floats",
     "math/Sum_13": "120,000 values of both signs that nearly cancel",
     "nn/FusedBatchNorm_0": NO_STATISTICS,
     "nn/FusedBatchNormV2_0": NO_STATISTICS,
