@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -92,3 +94,33 @@ def test_a_graph_that_was_read_before_its_file_was_replaced_is_not_kept_as_the_n
     assert first_result(model, folder) == 24
     model.write_bytes(content)
     assert first_result(model, folder) == 16
+
+
+OVERWRITTEN = """
+import pathlib, sys, warnings
+import numpy as np
+from pocketgraph import Session
+from pocketgraph.runtime.certificates import check_schedule
+warnings.simplefilter("error")
+check_schedule.LOOK, check_schedule.CHECKED_AT_ONCE = 60, 0  # all comparisons wait
+check_schedule.CHECKED_SHARE = 0
+model, content, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).read_bytes(), sys.argv[3]
+with Session(model, threads=1, cache_dir=folder) as session:
+    print(session.run(["z"], {"x:0": np.ones((8, 8), np.float32)})[0][0, 0])
+assert check_schedule._waiting
+model.write_bytes(content)
+check_schedule.finish()
+print("ended")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is mapped is not written over there")
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_waits_to_be_compared_is_not_where_the_file_was_written_over(is_cut: bool, tmp_path: pathlib.Path) -> None:
+    """Its values would be others, or gone, which ends a process that reads them."""
+    model, other = saved(tmp_path / "model.pb", 2), saved(tmp_path / "other.pb", 3)
+    if is_cut:
+        other.write_bytes(b"")
+    command = [sys.executable, "-c", OVERWRITTEN, str(model), str(other), str(tmp_path / "cache")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["16.0", "ended"], "")

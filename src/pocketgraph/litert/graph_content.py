@@ -7,6 +7,7 @@ import hashlib
 import mmap
 import os
 import struct
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -81,6 +82,20 @@ def _is_still(buffer: mmap.mmap, path: str) -> bool:
     """Whether the file at ``path`` is the mapped one still, as it was then; one that reads files tells how."""
     then, now = getattr(buffer, "status", None), os.stat(path)
     return isinstance(then, os.stat_result) and _state(then) == _state(now)
+
+
+def is_overwritten(graph: Graph) -> bool:
+    """Whether a file that nodes are mapped from was written over where it lies since it was read: their values may be
+    others by now, or gone, which ends a process that reads them. One that was replaced, or removed, is still mapped."""
+    nodes: Iterable[Any] = graph
+    files = {id(node.buffer): node for node in nodes if isinstance(getattr(node, "buffer", None), mmap.mmap)}
+    for source in files.values():
+        then = getattr(source.buffer, "status", None)
+        with contextlib.suppress(OSError, ValueError):
+            now = os.stat(str(getattr(source, "file", "")))
+            if isinstance(then, os.stat_result) and os.path.samestat(then, now) and _state(then) != _state(now):
+                return True
+    return False
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:
