@@ -90,10 +90,10 @@ def is_overwritten(graph: Graph) -> bool:
     nodes: Iterable[Any] = graph
     files = {id(node.buffer): node for node in nodes if isinstance(getattr(node, "buffer", None), mmap.mmap)}
     for source in files.values():
-        then = getattr(source.buffer, "status", None)
+        path, then = str(getattr(source, "file", "")), getattr(source.buffer, "status", None)
         with contextlib.suppress(OSError, ValueError):
-            now = os.stat(str(getattr(source, "file", "")))
-            if isinstance(then, os.stat_result) and os.path.samestat(then, now) and _state(then) != _state(now):
+            is_there = isinstance(then, os.stat_result) and os.path.samestat(then, os.stat(path))
+            if is_there and not _is_still(source.buffer, path):
                 return True
     return False
 

@@ -339,8 +339,7 @@ class Session:
         from pocketgraph.runtime.variable_values import values_of
 
         self._plans.check_open()
-        if self._saved is not None:
-            self._restore()
+        self._restore()
         return values_of(self._state)
 
     def assign(self, values: Mapping[str, Any]) -> None:
@@ -355,8 +354,7 @@ class Session:
         from pocketgraph.runtime.variable_values import assign
 
         self._plans.check_open()
-        if self._saved is not None:
-            self._restore()
+        self._restore()
         assign(self._state, values)
 
     def __repr__(self) -> str:

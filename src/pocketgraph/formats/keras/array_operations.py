@@ -77,8 +77,8 @@ def _chosen(call: OperationCall, value: KerasTensor, places: Any, axis: int) -> 
 
 def taken(call: OperationCall) -> KerasTensor:
     value, places = call.tensor(0, "x", "params"), call.argument(1, "indices")
-    told = call.argument(99, "axis", default=None if call.writer.kind == "Take" else 0)
-    if call.argument(99, "batch_dims") or not isinstance(told, int):
+    told = call.setting("axis", default=None if call.writer.kind == "Take" else 0)
+    if call.setting("batch_dims") or not isinstance(told, int):
         raise call.writer.refuse("takes elements of a flat tensor, or of each example, which is not read")
     if isinstance(places, KerasTensor):
         if places.dtype not in (INT32, INT64):
@@ -151,7 +151,7 @@ def extreme(op: str) -> Callable[[OperationCall], KerasTensor]:
 
 def one_hot(call: OperationCall) -> KerasTensor:
     value, depth = call.tensor(0, "x", "indices"), int(call.argument(1, "num_classes", "depth"))
-    if call.argument(99, "axis", default=-1) not in (-1, None) or call.argument(99, "sparse"):
+    if call.setting("axis", default=-1) not in (-1, None) or call.setting("sparse"):
         raise call.writer.refuse("has its vectors along another axis than the last, which is not read")
     on, off = (call.writer.const(number, "number", FLOAT) for number in (1, 0))
     made = call.writer.add(
@@ -185,9 +185,9 @@ def log_sum_exp(call: OperationCall) -> KerasTensor:
 
 
 def norm(call: OperationCall) -> KerasTensor:
-    if call.argument(99, "ord", default=2) not in (2, "euclidean", None):
+    if call.setting("ord", default=2) not in (2, "euclidean", None):
         raise call.writer.refuse("is of another order than two, which is not read")
-    if not isinstance(call.argument(99, "axis"), int):
+    if not isinstance(call.setting("axis"), int):
         raise call.writer.refuse("is for no single axis, which is not read")
     value, place = call.tensor(0, "x", "tensor"), call._replace(given=call.given[:1])
     total = _reduced(place, "Sum", call.writer.add("Square", value), keeps=_keeps(place))
@@ -197,14 +197,14 @@ def norm(call: OperationCall) -> KerasTensor:
 def running_sum(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x")
     axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
-    if call.argument(99, "exclusive") or call.argument(99, "reverse"):
+    if call.setting("exclusive") or call.setting("reverse"):
         raise call.writer.refuse("sums backwards or without the element itself, which is not read")
     return call.writer.add("Cumsum", value, call.writer.const(axis, "axis"))
 
 
 def einsum(call: OperationCall) -> KerasTensor:
     given = call.given[0] if len(call.given) == 1 and isinstance(call.given[0], list) else call.given
-    equation = call.argument(99, "subscripts") or given[0]
+    equation = call.setting("subscripts") or given[0]
     values: Sequence[Any] = [one for one in given if isinstance(one, (KerasTensor, np.ndarray))]
     if "->" not in str(equation) or len(values) not in (1, 2):
         raise call.writer.refuse("sums without '->', or not one or two tensors, which is not read")
@@ -227,15 +227,10 @@ def deviation(call: OperationCall) -> KerasTensor:
 
 def resize(call: OperationCall) -> KerasTensor:
     value, sizes = call.tensor(0, "images", "image"), call.argument(1, "size")
-    told = {name: call.argument(99, name) for name in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio",
+    told = {name: call.setting(name) for name in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio",
                                                        "preserve_aspect_ratio")}  # fmt: skip
     wrong = [name for name, one in told.items() if one]
-    if (
-        call.argument(99, "data_format") == "channels_first"
-        or wrong
-        or len(value.dims) != 4
-        or not isinstance(sizes, list)
-    ):
+    if call.setting("data_format") == "channels_first" or wrong or len(value.dims) != 4 or not isinstance(sizes, list):
         raise call.writer.refuse(f"resizes with {', '.join(wrong) or 'other axes'}, which is not read")
     method = str(call.argument(2, "interpolation", "method", default="bilinear"))
     return resized(call.writer, value, [int(one) for one in sizes], method, is_centred=True)

@@ -46,7 +46,7 @@ def multi_head_attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> 
         raise writer.refuse("takes what are no tensors, which is not read")
     is_grouped, rank = writer.kind != "MultiHeadAttention", len(query.dims)
     at = 6 if is_grouped else 3  # the place of the mask, behind those of the tensors in newer classes
-    shown, is_causal = (call.argument(99, name) for name in ("return_attention_scores", "use_causal_mask"))
+    shown, is_causal = (call.setting(name) for name in ("return_attention_scores", "use_causal_mask"))
     mask = call.argument(at, "attention_mask")
     counts = _counts(writer, query, value, key if call.argument(2, "key") is not None else None, mask, bool(is_causal))
     if len({rank, len(value.dims), len(key.dims)}) > 1 or (rank != 3 and (shown or counts)):
@@ -161,7 +161,7 @@ def attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasT
         scores = writer.add("Sum", total, writer.const([3], "axes"), dims=dims)
         if is_inside:
             scores = writer.add("Mul", scores, writer.weight("concat_score_weight"))
-    is_causal = bool(writer.config.get("causal") or call.argument(99, "use_causal_mask"))
+    is_causal = bool(writer.config.get("causal") or call.setting("use_causal_mask"))
     counts = _counts(writer, query._replace(mask=None), value, None, None, is_causal)
     if counts is not None:
         scores = writer.add("SelectV2", counts, scores, writer.const(HIDDEN, "hidden", FLOAT), dims=dims)
@@ -171,7 +171,7 @@ def attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasT
         made = writer.add(
             "SelectV2", expanded(writer, query.mask, 2), made, writer.const(0, "zero", FLOAT), dims=made.dims
         )
-    return [made, scores] if call.argument(99, "return_attention_scores") else [made]
+    return [made, scores] if call.setting("return_attention_scores") else [made]
 
 
 RULES: dict[str, Rule] = {

@@ -24,8 +24,11 @@ class OperationCall(NamedTuple):
 
     def argument(self, place: int, *names: str, default: Any = None) -> Any:
         """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
-        found = next((self.named[name] for name in names if self.named.get(name) is not None), None)
-        return self.given[place] if place < len(self.given) else default if found is None else found
+        return self.given[place] if place < len(self.given) else self.setting(*names, default=default)
+
+    def setting(self, *names: str, default: Any = None) -> Any:
+        """What is given by one of these names."""
+        return next((self.named[name] for name in names if self.named.get(name) is not None), default)
 
     def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
         """An argument as a tensor; numbers become constants."""
