@@ -171,6 +171,24 @@ def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
     assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
 
 
+def test_other_weights_beside_the_same_description_are_another_model(tmp_path: pathlib.Path) -> None:
+    """As a network has that was trained on: its model.json stays the same to the last byte."""
+    kind = {"type": "DT_FLOAT"}
+    sizes = {"shape": {"dim": [{"size": "-1"}, {"size": "4"}]}}
+    nodes = [
+        {"name": "x", "op": "Placeholder", "attr": {"dtype": kind, "shape": sizes}},
+        {"name": "w", "op": "Const", "attr": {"dtype": kind}},
+        {"name": "y", "op": "MatMul", "input": ["x", "w"], "attr": {"T": kind}},
+    ]
+    groups = [{"paths": ["shard.bin"], "weights": [{"name": "w", "shape": [4, 4], "dtype": "float32"}]}]
+    described = {"format": "graph-model", "modelTopology": {"node": nodes}, "weightsManifest": groups}
+    (tmp_path / "model.json").write_text(json.dumps(described))
+    for value in (1.0, 2.0):
+        (tmp_path / "shard.bin").write_bytes(np.full((4, 4), value, np.float32).tobytes())
+        assert not ship(tmp_path / "model.json", tmp_path / "out").is_resumed
+        assert ship(tmp_path / "model.json", tmp_path / "out").is_resumed
+
+
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are Unicode there")
 def test_a_model_is_known_by_a_name_that_is_not_utf8(tmp_path: pathlib.Path) -> None:
     model = tmp_path / os.fsdecode(b"mod\xe8le.pb")
@@ -223,7 +241,7 @@ def test_a_place_that_nothing_can_be_written_to_is_said(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pocketgraph.save(fragile(), tmp_path / "model.pb")
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda path, *_: os.fspath(path) != str(tmp_path))
     with pytest.raises(PocketgraphError, match=f"nothing can be written to {tmp_path}"):
         ship(tmp_path / "model.pb", tmp_path / "out")
 

@@ -64,6 +64,7 @@ from pocketgraph.freezing.run_state import forgotten
 from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.litert.graph_content import graph_digest
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.class_names import class_names_of_model, judge_samples, write_labels
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -159,7 +160,8 @@ def ship(
     if not (signature or outputs):
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
-    key = key_of((source, data, labels, *listed_files(data)), asked + repr(feeds), place)
+    asked += f"{feeds!r} {graph_digest(found.graph)}"  # weights lie in other files than the model's, too
+    key = key_of((source, data, labels, *listed_files(data)), asked, place)
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  notify_once, key)  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
