@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.litert import cache, cached_executable, engine, program_building
@@ -133,6 +134,29 @@ def test_a_later_process_goes_on_with_the_first_tier(model: pathlib.Path, folder
         assert part(session).program is None
         wait_for_tiles(session)
         np.testing.assert_array_equal(run(session), tiled)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is mapped is not written over there")
+def test_nothing_is_made_of_a_file_that_was_written_over(model: pathlib.Path, folder: pathlib.Path) -> None:
+    """It would be made of other weights, and be kept for those that were there."""
+    content = model.read_bytes()
+    with Session(model, cache_dir=folder) as session:
+        plain = run(session)
+        with open(model, "r+b") as file:
+            file.seek(len(content) // 2)
+            file.write(bytes(len(content) // 4))
+        for _ in range(TILED_AFTER):
+            run(session)
+        for thread in threading.enumerate():
+            if thread.name == "pocketgraph tiers":
+                thread.join()
+        np.testing.assert_array_equal(run(session), plain)
+        assert part(session).next_tier is not None
+        with pytest.raises(RunError, match=r"model\.pb was written over after it was read; open it anew"):
+            session.run(["r2"], {"x": X})
+    model.write_bytes(content)
+    with Session(model, cache_dir=folder) as session:
+        np.testing.assert_array_equal(run(session), plain)
 
 
 def test_several_threads_that_do_without_tiles_have_one_tier(

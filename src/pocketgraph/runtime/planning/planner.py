@@ -13,6 +13,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.garbage_collection import collector_paused
+from pocketgraph.litert.graph_content import is_overwritten
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, check_counts, needed
@@ -41,8 +42,13 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
 
     Raises:
         MissingKernelError: ops that nothing can run; all of them are named.
-        RunError: the graph cannot be run as asked.
+        RunError: the graph cannot be run as asked, or its file was written over.
     """
+    if is_overwritten(request.graph):  # what is kept for the file as it was must not be made of what is there now
+        raise RunError(
+            f"{request.graph.source or 'the model'} was written over after it was read",
+            hint="open it anew; a file that replaces it, in place of writing into it, disturbs nobody",
+        )
     if items is None:
         items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
     check_counts(items)
