@@ -67,7 +67,7 @@ class CameraActivity : ComponentActivity() {
         val coming = ProcessCameraProvider.getInstance(this)
         coming.addListener({
             val camera = coming.get()
-            val shown = Preview.Builder().build().also { it.surfaceProvider = preview.surfaceProvider }
+            val shown = Preview.Builder().build().also { it.setSurfaceProvider(preview.surfaceProvider) }
             // While a frame is being looked at, others are dropped.
             val looked = ImageAnalysis.Builder()
                 .setBackpressureStrategy(ImageAnalysis.STRATEGY_KEEP_ONLY_LATEST)

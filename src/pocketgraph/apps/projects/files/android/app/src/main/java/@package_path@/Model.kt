@@ -42,8 +42,7 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
 
     /** Runs the model; gives back the milliseconds that it took. */
     fun run(): Double {
-        val inputs = arrayOfNulls<Any>(entering.size)
-        INPUT_PLACES.forEachIndexed { index, place -> inputs[place] = input(index) }
+        val inputs = Array<Any>(entering.size) { place -> input(INPUT_PLACES.indexOf(place)) }
         val outputs = OUTPUT_PLACES.withIndex().associate { (index, place) -> place to (output(index) as Any) }
         val begun = System.nanoTime()
         interpreter.runForMultipleInputsOutputs(inputs, outputs)
