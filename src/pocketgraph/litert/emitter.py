@@ -13,7 +13,7 @@ from pocketgraph.graph import DType, Graph, Node, canonical, opdefs
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
+from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Lowering, Unsupported
 from pocketgraph.litert.narrow_floats import (
     JUMPING,
     NARROW,
@@ -74,15 +74,15 @@ class Emit(Operands[Value]):
         """Whether the node that is being lowered is one of those kept."""
         return self._node.name in self.kept
 
-    def lower(self, node: Node) -> None:
-        """Emits one node.
+    def lower(self, node: Node, lowering: Lowering | None = None) -> None:
+        """Emits one node, by a lowering of its own or by that of its op.
 
         Raises:
             Unsupported: LiteRT cannot compute it.
         """
         self._node = node
         self._count = 0
-        lowering = LOWERINGS.row(node.op)
+        lowering = lowering or LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if said := opdefs.wrong_count(node, len(node.data_inputs)):
@@ -277,12 +277,16 @@ class Emit(Operands[Value]):
     def result(self, value: Value, port: int = 0) -> None:
         """Says what the node at hand yields."""
         ref = f"{self._node.name}:{port}"
+        self.bind(ref, value)
+        if self.operations and value in self.operations[-1].outputs:
+            value.name = ref
+
+    def bind(self, ref: str, value: Value) -> None:
+        """Says what value a tensor name has."""
         self.values[ref] = value
         dtype = self.inferred.dtype(ref)
         if dtype is not None and dtype.name in NARROW:
             self._narrow[ref] = dtype
-        if self.operations and value in self.operations[-1].outputs:
-            value.name = ref
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """``value`` in another shape of as many elements; itself when it has that shape."""

@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.lowering import Lowering, Unsupported
 from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.static_values import Statics
@@ -116,11 +116,13 @@ def lowered(
     fallback: Callable[[Emit, Node], None] | None = None,
     strict: bool = False,
     kept: Collection[str] = (),
+    emit_all: Callable[[Emit], None] | None = None,
 ) -> Program:
     """The program of a part, before any rewriting (arguments as for ``engine.compile``).
 
     ``fallback`` emits nodes that LiteRT has no builtin operator for (see lowerings/custom_operators.py);
-    ``strict`` refuses what differs from TensorFlow at the edges; ``kept`` is as Emit's.
+    ``strict`` refuses what differs from TensorFlow at the edges; ``kept`` is as Emit's; ``emit_all`` emits the nodes
+    where that is not done one by one.
 
     Raises:
         Unsupported: LiteRT cannot run some node.
@@ -133,17 +135,31 @@ def lowered(
         dtype, shape = specs[name]
         emit.values[name] = Value(name, widened(dtype), tuple(shape))
     entering = [emit.values[name] for name in taken]
-    for node in timed(lowering_order(nodes, outputs, emit.values, emit.statics)):
-        try:
-            emit.lower(node)
-        except MALFORMED as error:
-            raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
-        except Unsupported:
-            if fallback is None:
-                raise
-            fallback(emit, node)
+    if emit_all is not None:
+        emit_all(emit)
+    else:
+        for node in timed(lowering_order(nodes, outputs, emit.values, emit.statics)):
+            lower_one(emit, node, fallback)
     leaving = [canonical(name) for name in outputs]
     return Program(entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving))
+
+
+def lower_one(
+    emit: Emit, node: Node, fallback: Callable[[Emit, Node], None] | None, lowering: Lowering | None = None
+) -> None:
+    """Emits one node, by the fallback where LiteRT has no builtin operator for it.
+
+    Raises:
+        Unsupported: LiteRT cannot run it.
+    """
+    try:
+        emit.lower(node, lowering)
+    except MALFORMED as error:
+        raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+    except Unsupported:
+        if fallback is None:
+            raise
+        fallback(emit, node)
 
 
 def _is_closed(program: Program) -> bool:
@@ -179,7 +195,7 @@ def lowering_order(
         ref, name = stack.pop()
         if not ref:
             ordered.append(inside[name])
-        elif name not in seen and name in inside and ref not in entering and not _is_static(ref, statics):
+        elif name not in seen and name in inside and ref not in entering and not is_static(ref, statics):
             seen.add(name)
             stack.append(("", name))  # when what it needs is there
             for text in reversed(inside[name].data_inputs):
@@ -189,7 +205,8 @@ def lowering_order(
     return ordered
 
 
-def _is_static(ref: str, statics: Statics) -> bool:
+def is_static(ref: str, statics: Statics) -> bool:
+    """Whether a tensor is known when compiling; one that is damaged is not."""
     try:
         return statics.constant(ref) is not None
     except (PocketgraphError, *MALFORMED):

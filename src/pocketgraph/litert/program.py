@@ -119,6 +119,7 @@ class Operation:
         may_code: whether its weights may be rounded to eight bits.
         whole: the smallest and the largest that the whole numbers may be which it multiplies by weights that are such
             too; less what is subtracted right before it, where that is only known while running.
+        bodies: the programs that it runs: of a WHILE the condition and the round, which take and give what it does.
         convolution: what it ends, where weights are computed. It is true of operations as they were lowered: passes
             that change them do not keep it so.
     """
@@ -133,6 +134,7 @@ class Operation:
         may_code: bool = False,
         whole: tuple[int, int] | None = None,
         convolution: ComputedConvolution | None = None,
+        bodies: tuple[Program, ...] = (),
     ) -> None:
         self.code = code
         self.inputs = inputs
@@ -142,6 +144,7 @@ class Operation:
         self.may_code = may_code
         self.whole = whole
         self.convolution = convolution
+        self.bodies = bodies
 
     @property
     def operands(self) -> list[Value]:
@@ -177,6 +180,13 @@ class Program:
         self.outputs = outputs
         self.operations: list[Operation] = [] if operations is None else operations
         self.rounded: dict[int, DType] = {} if rounded is None else rounded
+
+    def programs(self) -> list[Program]:
+        """It, and behind it the programs that its operations run, and those that theirs run."""
+        found = [self]
+        for program in found:
+            found += [body for operation in program.operations for body in operation.bodies]
+        return found
 
     @property
     def work(self) -> int:
@@ -262,3 +272,21 @@ def passed_through(value: Value, name: str, sizes: tuple[int, ...] | None = None
     shape = Value(f"{name}/shape", INT32, constant.shape, constant)
     copy = Value(name, value.dtype, value.shape, quantization=value.quantization)
     return Operation("RESHAPE", [value, shape], [copy], {"new_shape": sizes})
+
+
+def with_own_outputs(body: Program) -> Program:
+    """A program whose outputs are copies where its operations do not make them, or where it gives them already.
+
+    LiteRT copies what a round gives into what the next one takes, in order: an input that is given in another place
+    would be overwritten before it is read. One that is given in its own place is not copied at all.
+    """
+    made = {value for operation in body.operations for value in operation.outputs}
+    outputs: list[Value] = []
+    copies: list[Operation] = []
+    own: list[Value | None] = [*body.inputs, *[None] * len(body.outputs)]
+    for value, place in zip(body.outputs, own, strict=False):
+        if value is not place and (value not in made or value in outputs):
+            copies.append(passed_through(value, f"{value.name}/copy"))
+            [value] = copies[-1].outputs
+        outputs.append(value)
+    return Program(body.inputs, outputs, [*body.operations, *copies]) if copies else body

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import UsageError, command_on_model, option
-from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.function_body import reachable_functions
 from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, ops_with
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
 from pocketgraph.litert.narrow_floats import NARROW, widened
@@ -24,14 +26,17 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
+from pocketgraph.quantization.loop_lowering import LoopLowering
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.description import LATE
+from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.unrolling.loop_shapes import with_loop_shapes
 from pocketgraph.runtime.unsupported_help import help_with
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -126,6 +131,20 @@ class Simplified(NamedTuple):
     outputs: list[str]
 
     @property
+    def has_loops(self) -> bool:
+        """Whether there are loops that stay loops, as their length is known only while running, or is great."""
+        return any(frame is not ROOT for frame in self.known.plan.frames.values())
+
+    @property
+    def inferred(self) -> Inferred:
+        """What is known of the graph's tensors, in loops too."""
+        known = self.known
+        if not self.has_loops:
+            return known.inferred
+        types = {name: (dtype, Shape(shape)) for name, (dtype, shape) in self.inputs.items()}
+        return with_loop_shapes(known.graph, known.plan, types, known.inferred, with_sizes=True)
+
+    @property
     def nodes(self) -> list[Node]:
         """The nodes that compute the outputs; not assertions and prints, nor what only these need."""
         items = self.known.plan.items
@@ -146,12 +165,23 @@ class Simplified(NamedTuple):
         Raises:
             Unsupported: a node has no LiteRT form.
         """
-        known, fallback = self.known, emit_custom if custom else None
+        fallback, emit_all = emit_custom if custom else None, None
+        if self.has_loops:
+            loops = LoopLowering(self.known.plan, fallback)
+            emit_all = partial(loops.emit_all, outputs=self.known.fetches)
         program = lowered(
-            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, fallback=fallback
+            self.known.graph,
+            self.nodes,
+            list(self.inputs),
+            self.outputs,
+            self.inputs,
+            self.inferred,
+            fallback=fallback,
+            emit_all=emit_all,
         )
-        optimize(program, FOR_THIS_PROCESSOR)
-        share_weights(program)
+        for each in program.programs():
+            optimize(each, FOR_THIS_PROCESSOR)
+            share_weights(each)
         return program
 
 

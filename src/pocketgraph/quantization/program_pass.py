@@ -25,6 +25,14 @@ def subprogram(program: Program, outputs: Sequence[Value]) -> Program:
 def copied(program: Program) -> Program:
     """A program with operations of its own and the same tensors."""
     operations = [
-        Operation(op.code, list(op.inputs), list(op.outputs), dict(op.options), op.nodes) for op in program.operations
+        Operation(
+            op.code,
+            list(op.inputs),
+            list(op.outputs),
+            dict(op.options),
+            op.nodes,
+            bodies=tuple(map(copied, op.bodies)),
+        )
+        for op in program.operations
     ]
     return Program(list(program.inputs), list(program.outputs), operations)

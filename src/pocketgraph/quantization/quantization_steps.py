@@ -32,6 +32,7 @@ from pocketgraph.quantization.mixed_precision import (
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
+from pocketgraph.quantization.weight_only import code_rounds, layers_in_rounds
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def is_fitted(state: QuantizationState) -> bool:
 
 def check_layers(state: QuantizationState) -> bool:
     """Refuses a model without layers to quantize."""
-    if not state.hybrid and not any(is_layer(operation) for operation in state.coded):
+    has_layers = state.hybrid or layers_in_rounds(state.program) or any(map(is_layer, state.coded))
+    if not has_layers:
         hint = "it has no convolutions or matrix products"
         if any(is_layer(operation) for operation in state.program.operations):
             hint = "all its layers stay in float; .tflite files hold codes of more of them than graphs do"
@@ -137,6 +139,8 @@ CONVERSION_STEPS = (
          float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False),
     Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
+    Step("loop_weights", "layers in the rounds of loops quantize their operand anew, as rounding would add up",
+         code_rounds, lambda state: bool(layers_in_rounds(state.program))),
     Step("constant_compression", "large constants that are read as floats are kept in eight bits",
          constant_compression.apply, lambda state: state.options.with_tables),
 )  # fmt: skip

@@ -89,7 +89,7 @@ def quantize_weights(
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    notes = _notes(weights, codes, tables, len(halves), dynamic=dynamic)
+    notes = _notes(weights, codes, tables, len(halves), layers_in_rounds(program), dynamic=dynamic)
     options = QuantizationOptions(rounding=rounding, threads=threads)
     state = QuantizationState(
         program, samples, count, options, tell, seen=seen, weights=weights, halves=halves, notes=notes
@@ -98,16 +98,40 @@ def quantize_weights(
     return state
 
 
+def code_rounds(state: QuantizationState) -> bool:
+    """The step: layers in the rounds of loops get weights in eight bits, and what is around them stays in float."""
+    program = state.converted.program
+    for operation in program.operations:
+        bodies = [
+            with_quantized_weights(body, dynamic=state.options.bits == 8, with_tables=state.options.with_tables)
+            for body in operation.bodies
+        ]
+        operation.bodies = tuple(bodies)
+    coded = layers_in_rounds(state.program)
+    if coded:
+        state.notes.append(
+            f"{counted(coded, 'layer')} in the rounds of a loop: weights in eight bits, and what is around them in float, "
+            "because a round's rounding comes back in all later ones"
+        )
+    return bool(coded)
+
+
+def layers_in_rounds(program: Program) -> int:
+    """How many layers in the rounds of loops get codes."""
+    return sum(len(codable_layers(body, 8, step_limits.FEWEST_COMPRESSED_ELEMENTS)) for body in program.programs()[1:])
+
+
 def _notes(
     weights: Mapping[Operation, QuantizedWeights],
     codes: WeightOnlyCodes,
     tables: int,
     halves: int,
+    in_rounds: int,
     *,
     dynamic: bool,
 ) -> list[str]:
     """What was done, a sentence each."""
-    if not weights and not tables and not halves:
+    if not weights and not tables and not halves and not in_rounds:
         return [
             f"no layer has {step_limits.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
@@ -117,6 +141,8 @@ def _notes(
         notes.append(f"codes and biases of {counted(fitted, 'layer')} are fitted to {codes.fitted_to}")
     if halves:
         notes.append(f"{counted(halves, 'small layer')}, which codes would hurt most, with float16 weights")
+    if in_rounds:
+        notes.append(f"{counted(in_rounds, 'layer')} in the rounds of a loop likewise, each weight as its nearest code")
     if tables:
         notes.append(f"{counted(tables, 'table')} that rows are taken from in eight bits")
     return notes
@@ -152,7 +178,8 @@ def with_quantized_weights(
             and for all other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
         with_tables: have constants that rows are taken from in eight bits as well, as embeddings are.
-        weights: the codes of each layer that gets some; by default the nearest ones of all large layers.
+        weights: the codes of each layer that gets some; by default the nearest ones of all large layers, as those in
+            the rounds of loops have in any case.
         halves: the layers that get float16 weights, which are expanded when the model is loaded.
     """
     layers = codable_layers(program, bits, step_limits.FEWEST_COMPRESSED_ELEMENTS)
@@ -163,6 +190,9 @@ def with_quantized_weights(
     shared: dict[Value, Value] = {}
     tables: dict[Value, Value] = {}
     for original, operation in zip(program.operations, result.operations, strict=True):
+        operation.bodies = tuple(
+            with_quantized_weights(body, dynamic=dynamic, bits=bits, with_tables=with_tables) for body in original.bodies
+        )
         if with_tables and operator_rules.is_table(operation):
             table = operation.inputs[0]
             assert table is not None

@@ -207,7 +207,8 @@ def _write(
         programs.append(first_values(variables))
         names.append(FIRST_VALUES)
     _share(programs)
-    operations = [operation for program in programs for operation in program.operations]
+    every = [body for program in programs for body in program.programs()]
+    operations = [operation for program in every for operation in program.operations]
     needed = versions.least_runtime(operations).encode()
     named: dict[str, bytes] = {versions.METADATA: needed.ljust(versions.METADATA_BYTES, b"\0")}
     if packed is not None:
@@ -224,7 +225,7 @@ def _write(
             for item, program in zip(made, programs, strict=False)
         ],
         metadata=named,
-        unnamed={value for item in made for value in unnamed(item.program)},
+        unnamed={value for program in every for value in unnamed(program)},
         open_shapes={value: shape for item in made for value, shape in item.shapes.items()},
         version=versions.version,
     )
@@ -237,6 +238,7 @@ def _write(
 
 def _share(programs: list[Program]) -> None:
     """Lets equal large constants of several programs be one, so that they are in the file once."""
+    programs = [body for program in programs for body in program.programs()]
     if len(programs) < 2:
         return
     known: dict[tuple[str, tuple[int, ...], bytes], Constant] = {}

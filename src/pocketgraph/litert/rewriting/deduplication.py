@@ -16,8 +16,8 @@ from pocketgraph.litert.writing.schema import OPERATORS
 SMALL = 64 << 10  # bytes; larger constants are shared by whoever makes them, and too many to look at here
 
 
-PURE = OPERATORS.keys() - {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
-"""Not a trait: operators of LiteRT that give the same for the same."""
+PURE = OPERATORS.keys() - {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE"}
+"""Not a trait: operators of LiteRT that give the same for the same, and are told apart by their operands and options."""
 
 
 def merge_equal_operations(program: Program) -> None:

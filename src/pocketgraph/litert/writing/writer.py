@@ -12,7 +12,7 @@ from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.native.watched_holes import PAGE
-from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.program import Operation, Program, Quantization, Value, with_own_outputs
 from pocketgraph.litert.writing import flatbuffer, schema
 
 HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
@@ -38,7 +38,8 @@ class Contents(Record):
     """What a file holds beside operators' numbers.
 
     Attributes:
-        programs: one a subgraph; the first is the one that runs when no signature is named.
+        programs: one a subgraph; the first is the one that runs when no signature is named. Behind them come the
+            programs that their operations run.
         names: of the subgraphs.
         signatures: the signature of each program, in order; perhaps none.
         metadata: named bytes.
@@ -191,11 +192,15 @@ class _FileLayout:
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self.constants: list[Constant] = []
-        self.values = [_values(program) for program in contents.programs]
+        inner = [body for program in contents.programs for body in program.programs()[1:]]
+        self.programs = [*contents.programs, *map(with_own_outputs, inner)]
+        self.names = [*contents.names, *(f"body_{number}" for number in range(len(inner)))]
+        self._places = {id(body): number for number, body in enumerate(inner, len(contents.programs))}
+        self.values = [_values(program) for program in self.programs]
         self._buffers: dict[int, int] = {}
         """The buffer of each constant by its identity; only those of several programs share buffers."""
         self.buffer_of: dict[Value, int] = {}
-        shares = len(contents.programs) > 1
+        shares = len(self.programs) > 1
         for values in self.values:
             for value in values:
                 if value.constant is None or not value.constant.nbytes or value in self.buffer_of:
@@ -215,7 +220,7 @@ class _FileLayout:
         """The root table."""
         codes: dict[tuple[str, int], int] = {}
         version = self.contents.version
-        for program in self.contents.programs:
+        for program in self.programs:
             for operation in program.operations:
                 codes.setdefault(_code(operation, version), len(codes))
         index = [{value: number for number, value in enumerate(values)} for values in self.values]
@@ -227,9 +232,7 @@ class _FileLayout:
                 (3, "[table]", [self._operator(operation, codes, places) for operation in program.operations]),
                 (4, "string", name),
             )
-            for program, name, values, places in zip(
-                self.contents.programs, self.contents.names, self.values, index, strict=True
-            )
+            for program, name, values, places in zip(self.programs, self.names, self.values, index, strict=True)
         ]
         model: list[flatbuffer.Entry] = [
             (0, "u32", schema.VERSION),
@@ -274,10 +277,11 @@ class _FileLayout:
         name = schema.OPERATORS[operation.code].options
         if name:
             options = schema.option_fields(name)
+            given = dict(zip(options.by_name, (self._places[id(body)] for body in operation.bodies)))
             table = tuple(
                 [
                     (options.by_name[key].slot, options.by_name[key].kind, _number(key, value))
-                    for key, value in operation.options.items()
+                    for key, value in (given or operation.options).items()
                 ]
             )
             # Equal floats may be a zero and its negative.

@@ -57,8 +57,9 @@ def canonicalize(program: Program, without: Collection[str] = ()) -> Program:
     if any(v.quantization is not None for o in program.operations for v in (*o.inputs, *o.outputs) if v is not None):
         return program
     result = copied(program)
-    run_passes(result, CANONICAL_PASSES, without)
-    result.drop_unused()
+    for each in result.programs():
+        run_passes(each, CANONICAL_PASSES, without)
+        each.drop_unused()
     return result
 
 

@@ -24,8 +24,12 @@ def with_half_weights(program: Program) -> tuple[Program, list[str]]:
     result = copied(program)
     expanded: dict[Value, Value] = {}
     kept: list[str] = []
+    notes: list[str] = []
     operations: list[Operation] = []
     for operation in result.operations:
+        made = [with_half_weights(body) for body in operation.bodies]
+        operation.bodies = tuple(body for body, _ in made)
+        notes += [note for _, said in made for note in said]
         for at, value in enumerate(operation.inputs):
             if value is None or value.constant is None or value.dtype is not FLOAT or value.size < SMALLEST:
                 continue
@@ -40,7 +44,6 @@ def with_half_weights(program: Program) -> tuple[Program, list[str]]:
             operation.inputs[at] = expanded[value]
         operations.append(operation)
     result.operations = operations
-    notes = []
     if kept:
         notes.append(
             f"{counted(len(kept), 'constant stays', 'constants stay')} float32: float16 does not "

@@ -242,7 +242,14 @@ class _Int8Conversion:
         for value in operation.outputs:
             self.as_floats[value] = value
         self.done.append(
-            Operation(operation.code, operands, list(operation.outputs), dict(operation.options), operation.nodes)
+            Operation(
+                operation.code,
+                operands,
+                list(operation.outputs),
+                dict(operation.options),
+                operation.nodes,
+                bodies=operation.bodies,
+            )
         )
 
     def with_coded_weights(self, operation: Operation) -> None:

@@ -22,7 +22,7 @@ def check_weights(program: Program) -> None:
     Raises:
         RunError: weights or a bias hold NaN or infinity.
     """
-    for operation in program.operations:
+    for operation in (operation for each in program.programs() for operation in each.operations):
         if not operator_rules.is_quantizable_layer(operation):
             continue
         for value in (operator_rules.weights(operation), operator_rules.bias(operation)):

@@ -42,7 +42,7 @@ def model_bytes(
         metadata: named bytes that go into the file.
     """
     written = as_written(program, without)
-    contents = writer.Contents([written], unnamed=unnamed(written), metadata=metadata)
+    contents = writer.Contents([written], unnamed=set().union(*map(unnamed, written.programs())), metadata=metadata)
     written_file = io.BytesIO()
     for piece in writer.file_pieces(contents, passing=True):  # joined at the end, all of them would be held
         written_file.write(piece)
@@ -53,6 +53,8 @@ def as_written(program: Program, without: Collection[str] = ()) -> Program:
     """The program as it is in its file: a copy after the FILE_PASSES, but those of the names in ``without``."""
     written = copied(program)
     run_passes(written, FILE_PASSES, without)
+    for body in written.programs()[1:]:
+        share_constants(body)
     return written
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import Inferred
 
 PASSES = ops_with("passes", "enter", "switch", "merge", "exit", "next_iteration")
 """Ops through which an array goes on its way."""
@@ -16,6 +17,10 @@ WRITES = {
 """Of what writes into an array: which input is the array and which the value, and how many axes the value has more."""
 READS = {"TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 1, "TensorListStack": 1}
 """Of what reads from an array: how many axes the result has more than an element."""
+
+SIZES = {"TensorArrayV3": 0, "TensorListReserve": 1}
+"""Of what makes an array: which input is the number of its elements."""
+COUNTS = ("TensorArraySizeV3", "TensorListLength")
 
 
 def origin(graph: Graph, ref: str) -> str:
@@ -35,6 +40,19 @@ def written(graph: Graph) -> dict[str, list[tuple[str, int]]]:
         elif node.op == "TensorListFromTensor":
             found.setdefault(node.name, []).append((canonical(node.data_inputs[0]), 1))
     return found
+
+
+def size(graph: Graph, inferred: Inferred, array: str) -> int | None:
+    """How many elements an array has, by the node that made it; None where that is not known, or changes."""
+    node = graph.nodes.get(array)
+    if node is None or node.attr("dynamic_size", False):
+        return None
+    if node.op == "TensorListFromTensor":
+        rows = inferred.shape(canonical(node.data_inputs[0]))
+        return rows[0] if rows.dims else None
+    place = SIZES.get(node.op)
+    count = None if place is None else inferred.value(canonical(node.data_inputs[place]))
+    return None if count is None else int(count.reshape(-1)[0])
 
 
 def reads(graph: Graph) -> Iterator[tuple[str, str, int]]:

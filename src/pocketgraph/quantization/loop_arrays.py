@@ -1,0 +1,139 @@
+"""Arrays of tensors that loops read and fill: all elements in one tensor, for which the flow, or the list itself,
+stands.
+
+    read:   y = GATHER(array, index)
+    write:  array = DYNAMIC_UPDATE_SLICE(array, value, [index, 0, ...])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import MOVED
+from pocketgraph.litert.program import Value
+from pocketgraph.runtime.unrolling.array_origins import COUNTS, written
+
+Lowering = Callable[[Emit, Node], None]
+LOWERINGS: dict[str, Lowering] = {}
+"""By op. They are not among those of ``litert/lowerings``: in a session, parts take no arrays in and give none out."""
+UPDATED = ("float", "int32", "int64", "int8", "bool")
+"""The element types that DYNAMIC_UPDATE_SLICE takes."""
+
+
+def _lowers(*ops: str) -> Callable[[Lowering], Lowering]:
+    def register(function: Lowering) -> Lowering:
+        LOWERINGS.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def _is_list(node: Node) -> bool:
+    return node.op.startswith("TensorList")
+
+
+def _array(emit: Emit, node: Node, flow: int) -> Value:
+    """The elements: a list is its first input, what a TensorArray holds is its flow."""
+    return emit.input(0 if _is_list(node) else flow)
+
+
+@_lowers("TensorArrayV3")
+def begin_array(emit: Emit, node: Node) -> None:
+    if node.attr("dynamic_size", False):
+        raise emit.unsupported("an array that grows has no LiteRT form")
+    size = int(emit.static(0, "the size of an array"))
+    emit.bind(f"{node.name}:1", _zeros(emit, node, size, node.dtype("dtype"), node.shape("element_shape")))
+
+
+@_lowers("TensorListReserve")
+def reserve(emit: Emit, node: Node) -> None:
+    size = int(emit.static(1, "the size of a list"))
+    sizes = emit.static_or_none(0)
+    declared = Shape([int(each) for each in sizes]) if sizes is not None and sizes.ndim == 1 else Shape(None)
+    if declared.dims is not None and any(each is not None and each < 0 for each in declared.dims):
+        declared = Shape(None)
+    emit.result(_zeros(emit, node, size, node.dtype("element_dtype"), declared))
+
+
+def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | None) -> Value:
+    """An array to begin with, which takes no room in the file."""
+    shapes = [declared or Shape(None)]
+    for ref, more in written(emit.graph).get(node.name, ()):
+        found = emit.inferred.shape(ref)
+        shapes.append(Shape(None if found.dims is None else found.dims[more:]))
+    element = next((shape for shape in shapes if shape.is_known), None)
+    if element is None:
+        raise emit.unsupported("the shape of the array's elements is not known beforehand")
+    shape = (size, *element.known)
+    zero = emit.const(np.zeros((1,) * len(shape), dtype.numpy))
+    return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)
+
+
+@_lowers("TensorListFromTensor")
+def from_tensor(emit: Emit, node: Node) -> None:
+    emit.result(emit.input(0))
+
+
+@_lowers("TensorArrayScatterV3")
+def scatter(emit: Emit, node: Node) -> None:
+    value, array = emit.input(2), emit.input(3)
+    if not _is_whole(emit, value.shape[0]) or value.shape != array.shape:
+        raise emit.unsupported("only all elements of an array at once, in their order, can be written")
+    emit.result(value)
+
+
+def _is_whole(emit: Emit, size: int) -> bool:
+    """Whether the indices at hand are those of all elements, in order."""
+    indices = emit.static_or_none(1)
+    return indices is not None and np.array_equal(indices.reshape(-1), np.arange(size))
+
+
+@_lowers("TensorArrayReadV3", "TensorListGetItem")
+def read(emit: Emit, node: Node) -> None:
+    array = emit.require(_array(emit, node, 2), *MOVED)
+    index = emit.reshape(emit.input(1), ())
+    emit.result(emit.add("GATHER", [array, index], array.shape[1:], axis=0, batch_dims=0))
+
+
+@_lowers("TensorArrayWriteV3", "TensorListSetItem")
+def write(emit: Emit, node: Node) -> None:
+    array, value = emit.require(_array(emit, node, 3), *UPDATED), emit.input(2)
+    if value.shape != array.shape[1:] or value.dtype is not array.dtype:
+        raise emit.unsupported(f"an element of shape {list(value.shape)} is written into {list(array.shape)}")
+    index = emit.reshape(emit.input(1), (1,))
+    if index.dtype is not INT32:
+        index = emit.add("CAST", [index], (1,), INT32)
+    if value.shape:
+        zeros = emit.const(np.zeros(len(value.shape), np.int32))
+        index = emit.add("CONCATENATION", [index, zeros], (len(array.shape),), axis=0)
+    update = emit.reshape(value, (1, *value.shape))
+    emit.result(emit.add("DYNAMIC_UPDATE_SLICE", [array, update, index], array.shape))
+
+
+@_lowers("TensorArrayGatherV3")
+def gather(emit: Emit, node: Node) -> None:
+    array = emit.require(_array(emit, node, 2), *MOVED)
+    if not _is_whole(emit, array.shape[0]):
+        indices = emit.input(1)
+        array = emit.add("GATHER", [array, indices], (*indices.shape, *array.shape[1:]), axis=0, batch_dims=0)
+    emit.result(array)
+
+
+@_lowers("TensorListStack")
+def stack(emit: Emit, node: Node) -> None:
+    emit.result(emit.input(0))
+
+
+@_lowers(*COUNTS)
+def size(emit: Emit, node: Node) -> None:
+    emit.result(emit.const(_array(emit, node, 1).shape[0], np.int32))
+
+
+@_lowers("TensorArrayCloseV3")
+def close(emit: Emit, node: Node) -> None:
+    """Only frees memory."""
