@@ -88,3 +88,12 @@ def test_a_stage_that_begins_again_is_a_round_of_its_own() -> None:
     first = total.done("fitting weights", 74, 74)
     total.done("keeping the budget", 1, 4)
     assert first < total.done("fitting weights", 3, 55) < total.done("fitting weights", 55, 55) < 1
+
+
+def test_without_further_rounds_a_stage_that_begins_again_does_not_end_the_work() -> None:
+    """As where two programs are calibrated, one after the other."""
+    total = Total(QUANTIZING)
+    first = total.done("calibrating", 24, 24)
+    assert total.done("calibrating", 1, 24) == first == pytest.approx(0.25)
+    assert total.done("weighing each tensor", 1, 2) == pytest.approx(0.325)
+    assert total.done("comparing layers", 16, 16) == pytest.approx(1)

@@ -31,7 +31,7 @@ class Total:
     Args:
         stages: those that are likely to come, of SHARES; one that does not come counts as done when a later one begins.
         first: how much of the work a first round of them is, where there may be further ones, as of a model that is
-            tried in several forms.
+            tried in several forms; 1: there are none, and a stage that begins again is the same work.
     """
 
     def __init__(self, stages: Sequence[str], first: float = 1.0) -> None:
@@ -42,7 +42,7 @@ class Total:
         """The share of the work that is done, which never falls; stages that were not expected add nothing."""
         if stage in self.stages:
             at = self.stages.index(stage)
-            if at < self._at or (at == self._at and steps < self._steps):
+            if self.first < 1 and (at, steps) < (self._at, self._steps):
                 self._before += (1 - self._before) * self.first  # a round is over
             self._at, self._steps = at, steps
             shares = [SHARES[name] for name in self.stages]
