@@ -223,11 +223,11 @@ class _Library:
         Args:
             given: in a function the tensor of the value before the first; assignments go, as the caller has the last.
         """
-        states = {after for name, after in found.readers.items() if after and (given or name in found.live)}
+        states = {after for after in found.readers.values() if after}
         states |= {len(found.writers)} if given else set()
         for at, node in enumerate(found.writers):
             use = found.calls.get(node.name)
-            if use is not None and node.name in found.live and (use.needs or (use.reads and (at or given))):
+            if use is not None and (use.needs or (use.reads and (at or given))):
                 states.add(at + 1)
         for at in range(len(found.writers), 0, -1):
             if at in states and _computes(found.writers[at - 1].op) != "":
@@ -261,7 +261,7 @@ class _Library:
                     result += [node] if not made.get(node.name) else []
                 else:
                     result.append(node.replace(op="NoOp", inputs=node.control_inputs, attrs={}) if given else node)
-            elif after in values and (after or given) and (given or node.name in found.live):
+            elif after > 0 or (after == 0 and given):
                 result += self._reading(node, found, values[after], dtype, taken)
             else:
                 result.append(node)
