@@ -15,6 +15,9 @@ from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.op_traits import FUNCTION_CALLS, PASSES_OR_ROUTES
 
+READERS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp")
+"""Not a trait: what takes a variable's handle and can take its value."""
+
 
 def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
     """Replaces the named variables by constants, and what reads them by what reads constants.
@@ -89,15 +92,25 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
     """What a node that takes a handle becomes."""
     positions = scope.taken(node, handles)
     dtype = positions.get(0) or positions.get(1)
-    inputs = node.data_inputs
-    colocation: dict[str, AttrValue] = {"_class": node.attrs["_class"]} if "_class" in node.attrs else {}
     if dtype is None or (0 not in positions and node.op != "Merge"):
         _refuse_function(node)
         yield node
     elif node.op in PASSES_OR_ROUTES:
         kept = {key: value for key, value in node.attrs.items() if key != "_output_shapes"}
         yield Node(node.name, node.op, node.inputs, {**kept, "T": dtype})
-    elif node.op == "ReadVariableOp":
+    elif node.op in READERS:
+        yield from reading_value(node, dtype, taken, in_function=scope.in_function)
+    else:
+        _refuse_function(node)
+        yield node  # an assignment, say; leftovers.py speaks of it
+
+
+def reading_value(node: Node, dtype: DType, taken: set[str], *, in_function: bool = False) -> Iterator[Node]:
+    """What reads a variable, as what takes its value, a tensor of this type that is its first input already: the last
+    of the nodes has its name. ``taken`` are the names of nodes, and gets new ones."""
+    inputs = node.data_inputs
+    colocation: dict[str, AttrValue] = {"_class": node.attrs["_class"]} if "_class" in node.attrs else {}
+    if node.op == "ReadVariableOp":
         yield Node(node.name, "Identity", inputs[:1], {"T": dtype, **colocation})
     elif node.op == "ResourceGather":
         indices = node.dtype("Tindices")
@@ -110,7 +123,7 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
         attrs: dict[str, AttrValue] = {"Tparams": dtype, "Tindices": indices, "Taxis": indices, **colocation}
         if batch_dims:
             attrs["batch_dims"] = batch_dims
-        yield Node(node.name, "GatherV2", (*inputs[:2], f"{axis}:output:0" if scope.in_function else axis), attrs)
+        yield Node(node.name, "GatherV2", (*inputs[:2], f"{axis}:output:0" if in_function else axis), attrs)
     elif node.op == "ResourceGatherNd":
         indices = node.dtype("Tindices")
         yield Node(node.name, "GatherNd", inputs[:2], {"Tparams": dtype, "Tindices": indices, **colocation})
@@ -120,8 +133,7 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
     elif node.op == "VarIsInitializedOp":
         yield const(node.name, np.array(True))
     else:
-        _refuse_function(node)
-        yield node  # an assignment, say; leftovers.py speaks of it
+        yield node
 
 
 def _refuse_function(node: Node) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.errors import FreezeError, option, path_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
+from pocketgraph.freezing.assigned_values import with_assigned_values
 from pocketgraph.freezing.binding import bound
 from pocketgraph.freezing.checkpoint_values import MOVING_AVERAGE, averaged, restores_averages, values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
-from pocketgraph.freezing.dead_updates import with_assigned_values, without_dead_updates
+from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
+from pocketgraph.freezing.repair.updates import has_updates
 from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import of_saver, saved_names
 from pocketgraph.freezing.serving_signatures import left_signatures
@@ -115,7 +117,8 @@ def freeze_with_report(
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     repairs_made = [line for name, line in before.items() if name in kept]
-    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
+    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
+    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, wanted, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
     if source.is_saved_model:
@@ -294,7 +297,13 @@ def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[st
 
 
 def _repaired(
-    part: Graph, names: Sequence[str], wanted: Sequence[str], control_flow: ControlFlow | None, *, is_bound: bool
+    part: Graph,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    control_flow: ControlFlow | None,
+    constants: Iterable[str],
+    *,
+    is_bound: bool,
 ) -> tuple[Graph, dict[str, str], list[str]]:
     """The part with its repairs made and its functions settled; a line for each node that was repaired; the variables
     in which the model kept what it was given.
@@ -305,10 +314,12 @@ def _repaired(
     if "flags" in wanted:
         part, repairs_made = repairs.repaired(part, "flags")
         lines |= repairs_made
+    if control_flow is not None and has_updates(part):
+        kept = with_decided_branches(part, names, "keep")
+        assigned = with_assigned_values(kept, names, constants)
+        part = part if assigned is kept else extract_sub_graph(assigned, names)
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")
-    if control_flow is not None:
-        part = extract_sub_graph(with_assigned_values(part, names), names)
     state = run_state(part, names)
     for name in wanted:
         if name != "flags":  # batch norms once more: those of functions are seen now

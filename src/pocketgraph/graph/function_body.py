@@ -12,7 +12,7 @@ from pocketgraph.graph.attr import AttrValue, Func, Parameter
 from pocketgraph.graph.colocation import COLOCATED
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.graph import Function
-from pocketgraph.graph.node import DIGITS, Node, node_name
+from pocketgraph.graph.node import DIGITS, Node, node_name, parse_ref
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,25 @@ def first_port(node: Node, output: str, called: Mapping[str, Sequence[str]] | No
     if definition is not None or named is not None:
         raise GraphError(f"a {node.op} has no output '{output}'", where=f"node '{node.name}'")
     return 0
+
+
+def spelled(ref: str, nodes: Mapping[str, Node]) -> str:
+    """A tensor of a body as function definitions spell it, ``node:output:0``; arguments, which are Placeholders among
+    the nodes, by their names.
+
+    Raises:
+        GraphError: the op has no such output.
+    """
+    name, port, control = parse_ref(ref)
+    node = nodes[name]
+    if control or node.op == "Placeholder":
+        return ref
+    for argument in opdefs.definition(node.op).outputs:
+        count = len(opdefs.arg_dtypes(node, argument))
+        if port < count:
+            return f"{name}:{argument.name}:{port}"
+        port -= count
+    raise GraphError(f"it has no output {ref}", where=f"node '{name}'")
 
 
 def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: Iterable[str] = ()) -> InlinedBody:

@@ -53,6 +53,12 @@ def is_update(node: Node) -> bool:
     return opdefs.updates_variable(node.op) and bool(node.data_inputs)
 
 
+def has_updates(graph: Graph) -> bool:
+    """Whether a graph or a function of it assigns to a variable."""
+    bodies = [graph.nodes.values(), *(function.nodes for function in graph.functions.values())]
+    return any(is_update(node) for nodes in bodies for node in nodes)
+
+
 def updated_variable(graph: Graph, node: Node) -> str | None:
     """The variable or constant that an assignment changes."""
     source: Node | None = node
