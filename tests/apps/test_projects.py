@@ -248,6 +248,9 @@ def test_ios_files_parse(which: str, kind: str, engine: str, tmp_path: pathlib.P
     camera = [item for item in settings if "INFOPLIST_KEY_NSCameraUsageDescription" in item]
     assert len(camera) == (2 if which == "classifier" else 0)
     assert {item.get("PRODUCT_BUNDLE_IDENTIFIER") for item in settings} > {app_name(TITLE).bundle}
+    portrait = [item for item in settings if "INFOPLIST_KEY_UISupportedInterfaceOrientations" in item]
+    assert [item["TARGETED_DEVICE_FAMILY"] for item in portrait] == ["1", "1"]  # of iPads, the store wants all four
+    assert [item["COREML_CODEGEN_LANGUAGE"] for item in portrait] == ["None", "None"]  # features are named as they like
     assert (out / "Podfile").exists() == (engine == "tflite")
     for folder in (item["path"] for item in objects.values() if "SynchronizedRootGroup" in item["isa"]):
         assert (out / folder).is_dir()
@@ -836,6 +839,7 @@ def test_codes_tell_how_pictures_are_scaled_where_nothing_else_does(
 def test_names_that_languages_do_not_take() -> None:
     assert app_name("Flowers").package == "com.example.flowers"
     assert app_name("int").word == "IntApp"
+    assert app_name("photos").word == "PhotosApp"  # of Apple's, which PhotosUI imports
     assert app_name("my cat-detector 2").word == "MyCatDetector2"
     assert app_name("class").package == "com.example.classapp"
     assert app_name("A" * 90).word == "A" * 40

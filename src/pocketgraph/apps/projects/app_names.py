@@ -18,12 +18,14 @@ JAVA_KEYWORDS = frozenset(
 )
 """Words of Java and hard keywords of Kotlin: packages have to do without both."""
 SWIFT_TAKEN = frozenset(
-    """Any App Array BenchmarkView Bundle CameraModel CameraPreview CameraView CIContext Classifier ContentView CoreML
-    Data Engine EngineError Error Facts Float Foundation Image Int Label Main PhotoPicker PhotosUI Pixels Port
-    PreviewView Recognition Scene Self SimpleView String Swift SwiftUI TensorFlowLite Tests Text Type UIKit View
-    XCTest""".split()  # noqa: SIM905
+    """Accelerate Accessibility Any App Array BenchmarkView Bundle CameraModel CameraPreview CameraView CIContext Charts
+    Classifier Combine Contacts ContentView CoreML Darwin Data Dispatch Engine EngineError Error Facts Float Foundation
+    Image Int Intents Label Main Metal Network Observation Photos PhotosUI Pixels Port PreviewView Recognition Scene
+    Security Self SimpleView Spatial Speech String Swift SwiftUI Symbols System TensorFlowLite Testing Tests Text Type
+    UIKit View Vision XCTest""".split()  # noqa: SIM905
 )
-"""Words that a module of Swift must not be called: its language's, its libraries', and those of the project's files."""
+"""Words that a module of Swift must not be called: its language's, its libraries' and what these import, and those of
+the project's files."""
 LONGEST = 40  # characters
 
 

@@ -91,14 +91,15 @@ def _words(project: Project, network: str, known: dict[str, Any]) -> dict[str, s
         "inputs": _ports(project.inputs, names[:count]), "outputs": _ports(project.outputs, names[count:]),
         "places": PLACES.format(**known) if is_litert else "",
         "app_settings": _settings({
-            "CODE_SIGN_STYLE": "Automatic", "CURRENT_PROJECT_VERSION": "1", "GENERATE_INFOPLIST_FILE": "YES",
+            "CODE_SIGN_STYLE": "Automatic", "COREML_CODEGEN_LANGUAGE": "None", "CURRENT_PROJECT_VERSION": "1",
+            "GENERATE_INFOPLIST_FILE": "YES",
             "INFOPLIST_KEY_CFBundleDisplayName": name.title.replace("$", ""),
             **({"INFOPLIST_KEY_NSCameraUsageDescription": CAMERA} if project.has_camera else {}),
             "INFOPLIST_KEY_UIApplicationSceneManifest_Generation": "YES",
             "INFOPLIST_KEY_UILaunchScreen_Generation": "YES",
             "INFOPLIST_KEY_UISupportedInterfaceOrientations": "UIInterfaceOrientationPortrait",
             "LD_RUNPATH_SEARCH_PATHS": "$(inherited) @executable_path/Frameworks", "MARKETING_VERSION": "1.0",
-            "PRODUCT_BUNDLE_IDENTIFIER": name.bundle, "PRODUCT_NAME": "$(TARGET_NAME)", "TARGETED_DEVICE_FAMILY": "1,2",
+            "PRODUCT_BUNDLE_IDENTIFIER": name.bundle, "PRODUCT_NAME": "$(TARGET_NAME)", "TARGETED_DEVICE_FAMILY": "1",
         }),
         "test_settings": _settings({
             "BUNDLE_LOADER": "$(TEST_HOST)", "CODE_SIGN_STYLE": "Automatic", "GENERATE_INFOPLIST_FILE": "YES",

@@ -2,8 +2,6 @@ import SwiftUI
 
 /// Runs the model on zeros, one run to warm up and twenty more, and shows the times.
 struct BenchmarkView: View {
-    private static let runs = 20
-
     @State private var text = ""
     @State private var isRunning = false
 
@@ -23,21 +21,19 @@ struct BenchmarkView: View {
 
     private func measure() {
         isRunning = true
-        DispatchQueue.global(qos: .userInitiated).async {
-            let said: String
+        Task {
             do {
-                said = try BenchmarkView.measured()
+                text = try await BenchmarkView.measured()
             } catch {
-                said = error.localizedDescription
+                text = error.localizedDescription
             }
-            DispatchQueue.main.async {
-                text = said
-                isRunning = false
-            }
+            isRunning = false
         }
     }
 
-    private static func measured() throws -> String {
+    /// Computed beside the main thread.
+    nonisolated private static func measured() async throws -> String {
+        let runs = 20
         let classifier = try Classifier()
         let inputs = Facts.inputs.map { [Float](repeating: 0, count: $0.count) }
         var outputs = try classifier.run(inputs)

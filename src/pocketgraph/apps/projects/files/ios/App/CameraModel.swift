@@ -3,7 +3,8 @@ import CoreImage
 import SwiftUI
 
 /// The camera's frames, one at a time, and what the model says of each; frames that come meanwhile are dropped.
-final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSampleBufferDelegate {
+/// The main thread alone changes what is published, and the queue alone what is private.
+final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSampleBufferDelegate, @unchecked Sendable {
     @Published private(set) var recognitions: [Recognition] = []
     @Published private(set) var areShares = true
     @Published private(set) var message = ""

@@ -125,3 +125,11 @@ enum Pixels {
         return isDrawn ? pixels : nil
     }
 }
+
+extension FixedWidthInteger {
+    /// The nearest number that the type has; 0 for what is no number.
+    init(nearest value: Float) {
+        let whole = value.rounded(.toNearestOrEven)
+        self = value.isNaN ? 0 : Self(exactly: whole) ?? (whole < 0 ? .min : .max)
+    }
+}

@@ -22,7 +22,7 @@ final class Engine {
             let array = try MLMultiArray(shape: constraint.shape, dataType: constraint.dataType)
             if constraint.dataType == .int32 {
                 array.withUnsafeMutableBufferPointer(ofType: Int32.self) { to, _ in
-                    for (index, value) in values.enumerated() { to[index] = Int32(value) }
+                    for (index, value) in values.enumerated() { to[index] = Int32(nearest: value) }
                 }
             } else {
                 array.withUnsafeMutableBufferPointer(ofType: Float.self) { to, _ in

@@ -32,15 +32,17 @@ final class Engine {
     /// Numbers in a tensor's type.
     private static func bytes(_ values: [Float], as tensor: Tensor) -> Data {
         let how = tensor.quantizationParameters
-        let codes = values.map { value -> Int in
-            guard let how, how.scale != 0 else { return Int(value.rounded(.toNearestOrEven)) }
-            return Int((value / how.scale).rounded(.toNearestOrEven)) + how.zeroPoint
+        func codes<Code: FixedWidthInteger>(_: Code.Type) -> Data {
+            values.map { value -> Code in
+                guard let how, how.scale != 0 else { return Code(nearest: value) }
+                return Code(nearest: (value / how.scale).rounded(.toNearestOrEven) + Float(how.zeroPoint))
+            }.withUnsafeBytes { Data($0) }
         }
         switch tensor.dataType {
         case .float32: return values.withUnsafeBytes { Data($0) }
-        case .int32: return codes.map { Int32(clamping: $0) }.withUnsafeBytes { Data($0) }
-        case .int64: return codes.map { Int64($0) }.withUnsafeBytes { Data($0) }
-        default: return codes.map { UInt8(clamping: $0) }.withUnsafeBytes { Data($0) }
+        case .int32: return codes(Int32.self)
+        case .int64: return codes(Int64.self)
+        default: return codes(UInt8.self)
         }
     }
 
