@@ -87,7 +87,7 @@ SHELL = ("pocketgraph ", "pip install ", "main.py --", "ray start", "rpicam-hell
 """Whole commands to type."""
 ELSEWHERE = (
     "cli/", "apps/shipping/next_commands.py", "apps/retraining/retraining_page.py", "inspect/identify.py",
-    "inspect/timed_program_worker.py", "inspect/summarize.py",
+    "inspect/timed_program_worker.py", "inspect/summarize.py", "apps/speech_commands/wav_features.py",
 )  # fmt: skip
 """The command line, and what is proposed to type next; a program of its own;
 what the original printed."""

@@ -164,6 +164,34 @@ def test_what_was_installed_is_taken_away(
     assert capsys.readouterr().out == f"nothing is installed for {shell}\n"
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_start_up_file_that_was_made_goes_and_a_link_stays_one(
+    shell: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    started = tmp_path / f".{shell}rc"
+    assert call("completion", "install", shell) == 0
+    assert call("completion", "install", shell) == 0
+    assert started.read_text().count("\n") == 1
+    started.write_text(started.read_text() + "alias ll=ls\n")
+    assert call("completion", "uninstall", shell) == 0
+    assert started.read_text() == "alias ll=ls\n"
+    started.unlink()
+    assert call("completion", "install", shell) == 0
+    assert call("completion", "uninstall", shell) == 0
+    assert not started.exists()
+    (tmp_path / "dotfiles").write_text("")  # the user's own stays, also empty
+    started.symlink_to(tmp_path / "dotfiles")
+    assert call("completion", "install", shell) == 0
+    assert started.is_symlink()
+    assert "pocketgraph" in (tmp_path / "dotfiles").read_text()
+    assert call("completion", "uninstall", shell) == 0
+    assert started.is_symlink()
+    assert (tmp_path / "dotfiles").read_text() == ""
+
+
 def test_an_unknown_shell_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert call("completion", "install") == 2

@@ -56,6 +56,15 @@ def test_more_than_the_original(tmp_path: pathlib.Path) -> None:
     assert text.count("{") == text.count("}") == 3
 
 
+def test_labels_of_names_that_end_in_slashes_are_not_empty(tmp_path: pathlib.Path) -> None:
+    nodes = [Node(name, "Placeholder", [], {"dtype": FLOAT}) for name in ("/conv/x", "a//b", "c/", "/")]
+    save(Graph(nodes), tmp_path / "graph.pb")
+    assert call("graph_to_dot", tmp_path / "graph.pb", "-o", tmp_path / "graph.dot", "--clusters") == 0
+    text = (tmp_path / "graph.dot").read_text()
+    assert re.findall(r"cluster_\d+ \{ label=\"(.*?)\"", text) == ["conv", "a", "a/", "c"]
+    assert re.findall(r'label="Placeholder\\n(.*?)"', text) == ["/", "x", "b", "c/"]
+
+
 @needs_graphviz
 @pytest.mark.parametrize("flags", [[], ["--colors", "--shapes", "--clusters"]])
 def test_hostile_names_are_drawn(tmp_path: pathlib.Path, flags: list[str]) -> None:

@@ -91,8 +91,9 @@ def test_strip_unused_replaces_inputs_in_place() -> None:
     stripped = strip_unused(graph, ["image", "size"], ["y"], [4, 1])
     assert_text(stripped, "image = Placeholder(dtype=uint8, _output_shapes=[[?,?,3]])\ny = Relu(image, T=float)")
     assert (stripped.inputs, stripped.outputs) == (("image",), ("y",))
-    with pytest.raises(UsageError, match=r"Name 'image:0' appears to refer to a Tensor, not an Operation"):
-        strip_unused(graph, ["image:0"], ["y"])
+    with pytest.raises(UsageError, match=r"Name 'image:1' appears to refer to a Tensor, not an Operation"):
+        strip_unused(graph, ["image:1"], ["y"])
+    assert dict(strip_unused(graph, ["image:0", "size:0"], ["y:0"], [4, 1]).nodes) == dict(stripped.nodes)
     with pytest.raises(FreezeError, match="The following input nodes were not found: imag; did you mean 'image'"):
         strip_unused(graph, ["imag"], ["y"])
     with pytest.raises(UsageError, match="2 placeholder types were given for 1 inputs"):

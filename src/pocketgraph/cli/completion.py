@@ -13,6 +13,7 @@ from pocketgraph.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
 MARK = "# Tab completion of pocketgraph"
+MADE = ", for which this file was made"
 
 
 @click.group("completion")
@@ -42,6 +43,7 @@ def install(shell: str | None) -> None:
     line = f'. "{place}"  {MARK}'
     if started is not None:
         text = started.read_bytes() if started.exists() else b""  # in whatever encoding
+        line += "" if os.path.lexists(started) else MADE
         if MARK.encode() not in text:
             before = b"\n" if text and not text.endswith(b"\n") else b""
             write(started, text + before + os.fsencode(f"{line}\n"))
@@ -52,7 +54,7 @@ def install(shell: str | None) -> None:
 @command.command("uninstall")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def uninstall(shell: str | None) -> None:
-    """Take away what install wrote for SHELL: the script, and the line that reads it; the rest of the file stays.
+    """Take away what install wrote for SHELL: the script, and the line that reads it; the rest of its file stays.
 
     \b
       pocketgraph completion uninstall
@@ -67,8 +69,12 @@ def uninstall(shell: str | None) -> None:
     lines = started.read_bytes().splitlines(keepends=True) if started is not None and started.exists() else []
     others = [line for line in lines if MARK.encode() not in line]
     if started is not None and others != lines:
-        write(started, b"".join(others))
-        echo(f"taken out of {started}: {MARK}")
+        if not others and MADE.encode() in lines[0]:
+            started.unlink()
+            echo(f"removed: {started}")
+        else:
+            write(started, b"".join(others))
+            echo(f"taken out of {started}: {MARK}")
     elif not was_there:
         echo(f"nothing is installed for {chosen}")
 

@@ -71,6 +71,8 @@ ROAD = {
         "label_wav": "Say what is in recordings with a model of spoken words.",
         "label_text": "Say what texts are with a classifier of texts.",
         "test_streaming_accuracy": "Find the words of a long recording, and judge them by what was said in it.",
+        "generate_streaming_test_wav": "Write a long recording of known words over noise, to judge a model by.",
+        "wav_to_features": "Write what a network of words is given of a recording as a C file.",
         "live": "Run a model on a camera or microphone: a page, or annotated pictures, GIF, JSON lines.",
     },
     "Teach": {

@@ -94,8 +94,13 @@ def _node(graph: Graph, name: str, colors: bool) -> str:
     op = graph[name].op
     color = COLORS[family(op)]
     fill = f', fillcolor="{tint(color)}", color="{color}"' if colors else ""
-    label = f"{op}\n{name.rpartition('/')[2]}"
+    label = f"{op}\n{_last_part(name)}"
     return f"{quoted(name)} [label={quoted(label)}, tooltip={quoted(name)}{fill}];"
+
+
+def _last_part(name: str) -> str:
+    """What stands behind a name's last slash, with those that it ends in, so that it is never nothing."""
+    return name[name.rstrip("/").rfind("/") + 1 :]
 
 
 def tint(color: str, share: float = 0.55) -> str:
@@ -125,7 +130,7 @@ def _clustered(graph: Graph, colors: bool) -> Iterator[str]:
             yield "  }"
             continue
         if scope:
-            yield f'  subgraph cluster_{count} {{ label={quoted(scope.rpartition("/")[2])}; color="#aaaaaa";'
+            yield f'  subgraph cluster_{count} {{ label={quoted(_last_part(scope))}; color="#aaaaaa";'
             count += 1
             stack.append((scope, True))
         yield from (f"  {_node(graph, name, colors)}" for name in members.get(scope, ()))

@@ -289,7 +289,7 @@ def test_a_graph_that_no_flag_names_is_not_replaced(
     assert graph.stat().st_size > 0
     graph.write_bytes(b"another")
     assert call("retrain", "base.pb", f"--image_dir={photos}") == 2
-    assert "-o retrained_graph.pb replaces it; or give another name" in capsys.readouterr().err
+    assert "-o retrained_graph_2.pb is free; -o retrained_graph.pb replaces it" in capsys.readouterr().err
     assert graph.read_bytes() == b"another"
     assert call("retrain", "base.pb", f"--image_dir={photos}", "-o", "retrained_graph.pb") == 0
     assert graph.read_bytes() != b"another"

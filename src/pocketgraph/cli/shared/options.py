@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -160,10 +161,12 @@ def default_place(path: str, option: str, mark: bytes = b"") -> str:
         return path
     with open(path, "rb") as file:
         if not mark or mark not in file.read():
+            stem, ending = os.path.splitext(path)
+            free = next(name for at in count(2) if not os.path.lexists(name := f"{stem}_{at}{ending}"))
             raise UsageError(
                 f"a file of this name is there, and stays, as {option} does not name it",
                 where=path,
-                hint=f"{option} {quoted_path(path)} replaces it; or give another name",
+                hint=f"{option} {quoted_path(free)} is free; {option} {quoted_path(path)} replaces it",
             )
     return path
 

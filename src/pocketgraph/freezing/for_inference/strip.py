@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import AttrValue, DType, Graph, Node
+from pocketgraph.graph import AttrValue, DType, Graph, Node, node_name
 from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.model_file_graph import refuse_finished
 
@@ -31,11 +31,12 @@ def strip_unused(
     that the outputs do not need vanishes.
 
     Args:
-        input_node_names, output_node_names: names of nodes, not of tensors.
+        input_node_names, output_node_names: names of nodes, or of their first results, as ``x:0``, which the original
+            refuses.
         placeholder_type_enum: the DataType number of every input, or one for each; 1 is float.
 
     Raises:
-        UsageError: an input is named as a tensor; the types are not one for each input or no types; the graph is that
+        UsageError: an input is named as a later result of a node; the types are not one for each input or no types; the graph is that
             of a LiteRT or ONNX file.
         FreezeError: an input or output is not in the graph.
     """
@@ -55,9 +56,11 @@ def strip_unused(
 
 
 def _types(names: Sequence[str], enum: int | Sequence[int]) -> Mapping[str, DType]:
+    names = [name.removesuffix(":0") for name in names]
     for name in names:
         if ":" in name:
-            raise UsageError(f"Name '{name}' appears to refer to a Tensor, not an Operation.", hint="leave :0 out")
+            hint = f"an input that is a node has all its results: {node_name(name)}"
+            raise UsageError(f"Name '{name}' appears to refer to a Tensor, not an Operation.", hint=hint)
     numbers = [enum] * len(names) if isinstance(enum, int) else list(enum)
     if len(numbers) != len(names):
         raise UsageError(

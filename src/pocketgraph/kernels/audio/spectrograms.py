@@ -111,13 +111,17 @@ def mfcc(
     if dct_coefficient_count > bands:
         raise RunError(f"{dct_coefficient_count} coefficients of {bands} mel bands; there can be {bands} at most")
     reserve((max(spectrogram.shape[-1], dct_coefficient_count, 1), bands), np.float64)
-    first, weights = _used_weights(
-        spectrogram.shape[-1], float(integer(sample_rate)), bands, lower_frequency_limit, upper_frequency_limit
-    )
+    limits = lower_frequency_limit, upper_frequency_limit
+    logs = log_energies(spectrogram, float(integer(sample_rate)), bands, *limits)
+    return np.asarray(logs @ cosines(bands, dct_coefficient_count)).astype(np.float32)
+
+
+def log_energies(spectrogram: Array, rate: float, bands: int, low: float, high: float) -> Array:
+    """float64 (..., bands): logarithms of the energies in mel bands, of squared magnitudes."""
+    first, weights = _used_weights(spectrogram.shape[-1], rate, bands, low, high)
     magnitudes = spectrogram[..., first : first + len(weights)].astype(np.float64)
     energies = _by_frames(np.sqrt(magnitudes, out=magnitudes), weights)
-    logs = np.log(np.maximum(energies, QUIETEST))
-    return np.asarray(logs @ _cosines(bands, dct_coefficient_count)).astype(np.float32)
+    return np.asarray(np.log(np.maximum(energies, QUIETEST)))
 
 
 SMALL_PRODUCT = 1 << 18  # multiplications of a product that is too small for BLAS to wake its threads for it
@@ -143,7 +147,7 @@ def _used_weights(bins: int, rate: float, bands: int, low: float, high: float) -
 
 
 @lru_cache(maxsize=8)
-def _cosines(bands: int, count: int) -> Array:
+def cosines(bands: int, count: int) -> Array:
     """(bands, count): the orthonormal cosine transform's first rows, as columns."""
-    angles = np.pi / bands * np.outer(np.arange(bands) + 0.5, np.arange(count))
+    angles = np.outer(np.arange(bands) + 0.5, np.arange(count) * (np.pi / bands))
     return np.asarray(np.sqrt(2.0 / bands) * np.cos(angles))

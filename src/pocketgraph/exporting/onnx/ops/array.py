@@ -79,11 +79,12 @@ def expand_dims(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("Squeeze")
 def squeeze(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
+    named = attr_list(node, "squeeze_dims") or attr_list(node, "axis")
+    if not named and (value.shape.dims is None or None in value.shape):
+        return emit.op("Squeeze", [value], None)  # ONNX, too, then drops what has size 1 when it runs
     rank = emit.rank(value)
-    axes = sorted(axis % rank for axis in attr_list(node, "squeeze_dims") or attr_list(node, "axis"))
+    axes = sorted(axis % rank for axis in named)
     if not axes:
-        if None in value.shape:
-            raise emit.unsupported("which axes have size 1 must be known beforehand")
         axes = [axis for axis, size in enumerate(value.shape) if size == 1]
     if is_first(value) and value.first is not None and 0 not in axes:
         inner = sorted(first_axis(axis, rank) for axis in axes)
