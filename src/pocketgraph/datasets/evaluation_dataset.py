@@ -223,6 +223,10 @@ class Dataset:
             )
         return self._chosen(np.arange(count, len(self)))
 
+    def without(self, left_out: Sequence[int]) -> Dataset:
+        """Without the samples of these numbers, from 0."""
+        return self._chosen(np.delete(np.arange(len(self)), left_out)) if len(left_out) else self
+
     def _chosen(self, chosen: Array) -> Dataset:
         return replace(
             self,

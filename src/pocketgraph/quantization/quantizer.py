@@ -191,7 +191,7 @@ class Quantizer:
             self.program, samples, 0 if data is None else len(data), dynamic=dynamic, graphs=self.graphs,
             bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
-        return self.made(outcome, samples, None, threads, progress)
+        return self.made(outcome, None, threads, progress)
 
     def quantized(
         self,
@@ -226,15 +226,17 @@ class Quantizer:
             self.reading.notify("going on from an interrupted call")
 
         def judged(outcome: QuantizationState) -> ProgramComparison:
+            left_out = outcome.left_out if judging is data else ()
+            used = judging.without(left_out)
             return compare_programs(
                 outcome,
-                judging.samples,
-                len(judging),
-                lambda scores: judging.truth(names, scores),
+                used.samples,
+                len(used),
+                lambda scores: used.truth(names, scores),
                 options.threads,
-                judging.repetitions,
+                used.repetitions,
                 are_forecasts=gives_forecasts,
-                tags=tags,
+                tags=None if tags is None else np.delete(tags, left_out, axis=0),
                 may_be_logits=may_give_logits(self.graphs[0], self.outputs[0]) if is_single else None,
             )
 
@@ -250,12 +252,15 @@ class Quantizer:
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
         seen = f"that it was calibrated with (others do worse; {option('judge')} measures on some)"
         which = "that it had not seen" if outcome.are_unseen else seen
-        told = [*found.warnings(self.outputs), f"on {counted(len(judging), 'sample')} {which}: {found.words()}"]
+        told = [
+            *found.warnings(self.outputs),
+            f"on {counted(found.comparison.count, 'sample')} {which}: {found.words()}",
+        ]
         warned = sum(note.startswith("warning:") for note in outcome.notes)
         outcome.notes[warned:warned] = told
         ends = [*(value.name.removesuffix(":0") for value in self.program.inputs), *self.outputs]
         outcome.notes += left_in_float(outcome.converted.program, ends, options.io)
-        return self.made(outcome, samples, found, options.threads, progress, kept)
+        return self.made(outcome, found, options.threads, progress, kept)
 
     def _judging(self, judge: SampleSource | None, everything: Dataset, data: Dataset, *, has_limit: bool) -> Dataset:
         """The samples to judge with: those given for it, else what calibration leaves, else those of calibration."""
@@ -286,7 +291,6 @@ class Quantizer:
     def made(
         self,
         outcome: QuantizationState,
-        samples: Samples,
         judged: ProgramComparison | None,
         threads: int,
         progress: Progress,
@@ -299,8 +303,8 @@ class Quantizer:
             ))  # fmt: skip
         name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
         return QuantizedModel(
-            name, outcome, self.program, self.graph, self.outputs, samples, self.form, judged, threads, self.without,
-            progress, resume,
+            name, outcome, self.program, self.graph, self.outputs, outcome.samples, self.form, judged, threads,
+            self.without, progress, resume,
         )  # fmt: skip
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:

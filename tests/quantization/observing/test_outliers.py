@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pocketgraph import quantize
 from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
@@ -14,7 +15,7 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.runtime.comparison.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 from quantize_nets import float_program, net, samples
 
 
@@ -89,3 +90,24 @@ def test_missing_values_that_the_model_looks_for() -> None:
 def nan_samples() -> list[list[Array]]:
     """One, of a net that looks for no NaN."""
     return [[np.full_like(array, np.nan) for array in sample] for sample in samples(1)]
+
+
+def test_a_sample_that_is_left_out_is_not_judged_either() -> None:
+    """Neither in the summary nor in the report, and the classes of the others stay theirs."""
+    given = np.stack([sample[0][0] for sample in samples(40)])
+    spoiled = given.copy()
+    spoiled[7] *= 100
+    runner = ProgramRunner(float_program(net(), ["y"]))
+    classes = np.array([runner([sample[None]])[0].argmax() for sample in given])
+    classes[7] = (classes[7] + 1) % 5
+    model = quantize(net(), {"x": spoiled, "labels": classes}, outputs=["y"], float_share=0)
+    assert model.outcome.left_out == [7]
+    assert model.judged is not None
+    assert model.judged.comparison.count == 39
+    assert isinstance(model.judged.exact, ClassAccuracy)
+    assert model.judged.exact.top1 == 1
+    assert any(note.startswith("on 39 samples that it was calibrated with") for note in model.notes)
+    assert len(list(model.samples())) == 39
+    unseen = quantize(net(), {"x": given}, outputs=["y"], float_share=0, judge={"x": spoiled})
+    assert unseen.judged is not None
+    assert unseen.judged.comparison.count == 40

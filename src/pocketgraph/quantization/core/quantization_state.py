@@ -25,6 +25,7 @@ class QuantizationState:
     Attributes:
         program: the float program; a step that changes it puts another one in its place.
         samples, count: realistic inputs, without labels, and how many there are.
+        left_out: the numbers, from 0, of samples that were given and are no more among these.
         options: what the caller wants.
         progress: told how far it is.
         resume: what an interrupted run had found, with the same arguments.
@@ -51,6 +52,7 @@ class QuantizationState:
     options: QuantizationOptions
     progress: Progress = silent
     resume: ResumeState = field(default_factory=ResumeState)
+    left_out: Sequence[int] = ()
     seen: Mapping[Value, Observation] = field(default_factory=dict)
     ranges: Mapping[Value, Range] = field(default_factory=dict)
     sensitivity: Mapping[Value, float] = field(default_factory=dict)

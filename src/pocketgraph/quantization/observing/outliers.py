@@ -66,6 +66,7 @@ def leave_out_outliers(state: QuantizationState) -> bool:
     if not left_out:
         return False
     state.notes.append(warning)
-    state.samples, state.count = without(state.samples, left_out), state.count - len(left_out)
+    state.left_out, state.count = left_out, state.count - len(left_out)
+    state.samples = without(state.samples, left_out)
     reobserve(state, "seen without outliers")
     return True
