@@ -24,9 +24,7 @@ from pocketgraph.errors import PocketgraphError, did_you_mean
 from pocketgraph.version import VERSION
 
 ROAD = {
-    "All of it": {
-        "ship": "Make the file that ships: from a trained model and data to a verdict, in one call.",
-    },
+    "All of it": {"ship": "Make the file that ships: from a trained model and data to a verdict, in one call."},
     "Look": {
         "identify": "Say what files are: form, version, nodes, variables, bytes, and what to type next.",
         "summarize": "Say what a graph holds, in tables: likely inputs and outputs, ops, what to type next.",
@@ -37,9 +35,7 @@ ROAD = {
         "import_pb_to_tensorboard": "Write a model where TensorBoard finds it: graph, shapes and times.",
         "model_explorer": "Write a model for Model Explorer, with operations, bytes and times as overlays.",
     },
-    "Freeze": {
-        "freeze_graph": "Make one graph with constants out of a training graph and its checkpoint.",
-    },
+    "Freeze": {"freeze_graph": "Make one graph with constants out of a training graph and its checkpoint."},
     "Change": {
         "transform_graph": "Rewrite a graph by rules: strip, fold, quantize, round…",
         "transforms": "List the transforms of transform_graph, or tell all about one.",
@@ -50,9 +46,7 @@ ROAD = {
         "seal": "Encrypt a model file.",
         "unseal": "Decrypt a sealed file.",
     },
-    "Quantize": {
-        "quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer.",
-    },
+    "Quantize": {"quantize": "Make an eight-bit LiteRT model with the help of samples, and report on each layer."},
     "Judge": {
         "verify": "Run two models on the same inputs and compare what comes out.",
         "evaluate": "Judge models on data: accuracy, agreement with the float model, KL, signal to noise.",

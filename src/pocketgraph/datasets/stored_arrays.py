@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 LARGE = 1 << 24  # bytes, from which an array stays in its file
 LOCAL_HEADER = 30  # bytes of a member's header in a zip file, before its name
 PIECE = 1 << 20  # bytes that are unpacked at a time
-READERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class _KeptFile:

@@ -58,10 +58,7 @@ class Kind(Enum):
     LFS_POINTER = ("a Git LFS pointer, not the file itself", "git lfs pull")
     HTML = ("a web page, not a model (a download that went wrong?)", "download the file again")
     TENSORFLOW_JS = ("a graph model of TensorFlow.js", "pocketgraph summarize_graph --in_graph={}")
-    TENSORFLOW_JS_LAYERS = (
-        "a TensorFlow.js model of Keras layers",
-        "pocketgraph summarize_graph --in_graph={}",
-    )
+    TENSORFLOW_JS_LAYERS = ("a TensorFlow.js model of Keras layers", "pocketgraph summarize_graph --in_graph={}")
     TENSORFLOW_JS_WEIGHTS = (
         "a list of weights for TensorFlow.js, without a graph",
         "the graph is in the program that loads them: build it there as a tf.model, whose save() writes a model.json",

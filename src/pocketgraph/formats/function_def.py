@@ -54,9 +54,7 @@ def result_names(function: Function) -> list[str]:
 
 
 def body(
-    function: Function,
-    attrs: Mapping[str, AttrValue] | None = None,
-    library: Mapping[str, Function] | None = None,
+    function: Function, attrs: Mapping[str, AttrValue] | None = None, library: Mapping[str, Function] | None = None
 ) -> FunctionBody:
     """The function's body, ready to be copied in the place of a call.
 

@@ -277,10 +277,7 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
         own = plain_name(facts_of[0].name) if facts_of else ""
         name = own_names.pop(made[0], "") if made else ""
         name = name or claim_name(prefix + (own or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
-        attrs = {
-            TYPES: tuple(_dtype(fact) for fact in facts_of),
-            SHAPES: tuple(Shape(fact.shape) for fact in facts_of),
-        }
+        attrs = {TYPES: tuple(_dtype(fact) for fact in facts_of), SHAPES: tuple(Shape(fact.shape) for fact in facts_of)}
         if any(fact.scale for fact in facts_of):
             attrs |= {
                 SCALES: tuple(fact.scale for fact in facts_of),

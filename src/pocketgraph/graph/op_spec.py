@@ -26,12 +26,7 @@ KINDS = ("int", "float", "bool", "string", "type", "shape", "tensor", "func")
 
 
 def define(
-    op: str,
-    inputs: Iterable[str],
-    outputs: Iterable[str],
-    attrs: Iterable[str] = (),
-    *,
-    stateful: bool = False,
+    op: str, inputs: Iterable[str], outputs: Iterable[str], attrs: Iterable[str] = (), *, stateful: bool = False
 ) -> OpDef:
     """The signature of an op.
 

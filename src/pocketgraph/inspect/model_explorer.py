@@ -39,11 +39,7 @@ OVERLAYS = {
 
 
 def write_model_explorer(
-    graph: Graph,
-    path: str,
-    title: str,
-    trace: StepTrace | None = None,
-    sensitivity: Mapping[str, float] | None = None,
+    graph: Graph, path: str, title: str, trace: StepTrace | None = None, sensitivity: Mapping[str, float] | None = None
 ) -> list[str]:
     """Writes the graph, and beside it a file for each overlay that there is something to say in.
 

@@ -9,19 +9,7 @@ from typing import Any
 from pocketgraph.pages.document import report, text
 from pocketgraph.pages.json_text import json_text
 from pocketgraph.pages.page_glossary import GLOSSARY
-from pocketgraph.pages.parts import (
-    Cell,
-    Column,
-    Row,
-    Verdict,
-    cards,
-    folded,
-    glossary,
-    names,
-    number,
-    section,
-    table,
-)
+from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, folded, glossary, names, number, section, table
 from pocketgraph.pages.quantities import bytes_text, counted
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.transform_report import RuleEntry

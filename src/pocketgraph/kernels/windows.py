@@ -40,12 +40,7 @@ class Window(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def window(
-    size: int,
-    taps: int,
-    stride: int,
-    padding: str,
-    dilation: int = 1,
-    explicit: tuple[int, int] = (0, 0),
+    size: int, taps: int, stride: int, padding: str, dilation: int = 1, explicit: tuple[int, int] = (0, 0)
 ) -> Window:
     """The window of an axis of ``size`` elements.
 

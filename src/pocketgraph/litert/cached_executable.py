@@ -45,14 +45,7 @@ def lookup(
 
 
 def open_part(
-    folder: str,
-    name: str,
-    threads: int,
-    opener: Opener | None,
-    specs: Specs,
-    *,
-    in_tiers: bool,
-    whole: bool = False,
+    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
     """As ``open_entry``, of the program for parts of a batch, or for so many threads, where there is one.
 

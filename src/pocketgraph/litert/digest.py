@@ -55,9 +55,7 @@ class _DigestedFile(Record):
 
 
 def content_name(
-    path: str | os.PathLike[str],
-    cache_dir: cache.Folder | None = None,
-    meanwhile: Callable[[], object] | None = None,
+    path: str | os.PathLike[str], cache_dir: cache.Folder | None = None, meanwhile: Callable[[], object] | None = None
 ) -> str:
     """A name that a file of another content does not have; equal files have mostly the same.
 

@@ -100,11 +100,7 @@ class PiecesRunner(Runner):
     """
 
     def __init__(
-        self,
-        first: Executable,
-        second: Executable,
-        taken: Sequence[tuple[str, int]],
-        shapes: Sequence[Sequence[int]],
+        self, first: Executable, second: Executable, taken: Sequence[tuple[str, int]], shapes: Sequence[Sequence[int]]
     ) -> None:
         self._first, self._second = first, second
         self._taken = [(kind, int(place)) for kind, place in taken]

@@ -69,13 +69,7 @@ class _CallExpansion:
     """Expands every call that stands in the graph once."""
 
     def __init__(
-        self,
-        graph: Graph,
-        kept: Collection[str],
-        callers: dict[str, tuple[str, ...]],
-        inside: set[str],
-        *,
-        lower: bool,
+        self, graph: Graph, kept: Collection[str], callers: dict[str, tuple[str, ...]], inside: set[str], *, lower: bool
     ) -> None:
         """``callers``: in which functions a call stands; ``inside``: which nodes are on a branch or in a loop. Both are
         added to."""

@@ -16,15 +16,7 @@ PACKED = "guides.json.gz"
 DOCS = Path(__file__).parents[4] / "docs"
 """The guides in a checkout."""
 FOR_DEVELOPERS = frozenset(
-    {
-        "architecture",
-        "testing",
-        "releasing",
-        "threat_model",
-        "exactness",
-        "performance",
-        "eight-bit-arithmetic",
-    }
+    {"architecture", "testing", "releasing", "threat_model", "exactness", "performance", "eight-bit-arithmetic"}
 )
 
 

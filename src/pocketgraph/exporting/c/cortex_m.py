@@ -22,7 +22,4 @@ def board_files(name: str) -> dict[str, str]:
 def board_parts(is_there: bool) -> dict[str, str]:
     """What templates say of the board."""
     said = "\n`make cortex-m` runs the test on a Cortex-M7 in qemu; `@name@_cortex_m.c` starts it up.\n"
-    return {
-        "cortex_m": template("cortex_m.mk") if is_there else "",
-        "cortex_m_said": said if is_there else "",
-    }
+    return {"cortex_m": template("cortex_m.mk") if is_there else "", "cortex_m_said": said if is_there else ""}

@@ -193,9 +193,7 @@ def _measured_device(text: str, where: str) -> Device:
         model = os.path.basename(str(found["model"]))
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise FormatError(
-            f"this is not what benchmark_model prints as JSON ({type(error).__name__}: {error})",
-            where=where,
-            hint=hint,
+            f"this is not what benchmark_model prints as JSON ({type(error).__name__}: {error})", where=where, hint=hint
         ) from None
     if not 0 < whole < float("inf"):
         raise FormatError("the model that ran there has no operations to tell a speed from", where=where, hint=hint)

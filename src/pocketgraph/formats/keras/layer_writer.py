@@ -145,9 +145,7 @@ class LayerWriter:
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
         return FormatError(
-            f"the layer '{self.layer}' ({self.kind}) {reason}",
-            where=self.model.where,
-            hint=AS_SAVED_MODEL,
+            f"the layer '{self.layer}' ({self.kind}) {reason}", where=self.model.where, hint=AS_SAVED_MODEL
         )
 
     def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:

@@ -11,15 +11,7 @@ from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
-from pocketgraph.formats.keras.layer_writer import (
-    KerasTensor,
-    broadcast,
-    expanded,
-    joined,
-    pair,
-    transposed,
-    with_rest,
-)
+from pocketgraph.formats.keras.layer_writer import KerasTensor, broadcast, expanded, joined, pair, transposed, with_rest
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT

@@ -79,10 +79,7 @@ def layers_of_report(path: str, figures: Callable[[Mapping[str, Any], str], Figu
     hint = "give the .json file that quantize writes beside its report"
     try:
         layers = json.loads(bytes(mapped(path)))["layers"]
-        measure = next(
-            (key for key in MEASURES if any(layer.get(key) is not None for layer in layers)),
-            MEASURES[0],
-        )
+        measure = next((key for key in MEASURES if any(layer.get(key) is not None for layer in layers)), MEASURES[0])
         return {node_name(str(layer["name"])): figures(layer, measure) for layer in layers}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError("this is no report of quantize", where=path, hint=hint) from error

@@ -160,9 +160,6 @@ def _smooth(path: list[Point]) -> list[Point]:
             t = number / CURVE
             s = 1 - t
             points.append(
-                (
-                    s * s * (s + 3 * t) * x0 + t * t * (t + 3 * s) * x1,
-                    s**3 * y0 + 3 * s * t * middle + t**3 * y1,
-                )
+                (s * s * (s + 3 * t) * x0 + t * t * (t + 3 * s) * x1, s**3 * y0 + 3 * s * t * middle + t**3 * y1)
             )
     return points

@@ -32,12 +32,7 @@ def space_to_batch(x: Array, blocks: Sequence[int], paddings: Array) -> Array:
             raise ValueError(f"a padded dimension of {size} is not divisible by block_size {block}")
         cut += [size // block, block]
     parts = wide.reshape(x.shape[0], *cut, *wide.shape[1 + count :])
-    order = [
-        *range(2, 2 + 2 * count, 2),
-        0,
-        *range(1, 1 + 2 * count, 2),
-        *range(1 + 2 * count, 1 + 2 * count + rest),
-    ]
+    order = [*range(2, 2 + 2 * count, 2), 0, *range(1, 1 + 2 * count, 2), *range(1 + 2 * count, 1 + 2 * count + rest)]
     outer = [s // b for s, b in zip(wide.shape[1 : 1 + count], blocks, strict=True)]
     batch = x.shape[0] * int(np.prod(blocks, dtype=np.int64))
     result: Array = parts.transpose(order).reshape(batch, *outer, *wide.shape[1 + count :])

@@ -99,9 +99,7 @@ def einsum(*inputs: Array, equation: str) -> Array:
     if once != labels:
         return _on_diagonals(einsum(*inputs, equation=f"{left}->{once}"), once, labels)
     result = np.einsum(
-        equation,
-        *(widened(i) for i in inputs),
-        optimize=("greedy", allowance() // 8) if len(inputs) > 1 else False,
+        equation, *(widened(i) for i in inputs), optimize=("greedy", allowance() // 8) if len(inputs) > 1 else False
     )
     return np.array(result).astype(inputs[0].dtype, copy=False)
 

@@ -10,11 +10,7 @@ from pocketgraph.kernels.array.gather_scatter import check_indices
 from pocketgraph.kernels.arrays import Array, integer, reserve
 from pocketgraph.kernels.registry import kernel
 
-DIVISORS: dict[str, Callable[[Array], Array]] = {
-    "Sum": np.ones_like,
-    "Mean": lambda counts: counts,
-    "SqrtN": np.sqrt,
-}
+DIVISORS: dict[str, Callable[[Array], Array]] = {"Sum": np.ones_like, "Mean": lambda counts: counts, "SqrtN": np.sqrt}
 """By reduction: what a segment of so many rows is divided by."""
 
 

@@ -197,14 +197,7 @@ def fused_batch_norm_grad(
 
 @kernel("BatchNormWithGlobalNormalization")
 def batch_norm_with_global_normalization(
-    t: Array,
-    m: Array,
-    v: Array,
-    beta: Array,
-    gamma: Array,
-    *,
-    variance_epsilon: float,
-    scale_after_normalization: bool,
+    t: Array, m: Array, v: Array, beta: Array, gamma: Array, *, variance_epsilon: float, scale_after_normalization: bool
 ) -> Array:
     """The oldest batch norm: (t - m) / sqrt(v + epsilon), times gamma when asked, plus beta."""
     if not t.shape[-1:] == m.shape == v.shape == beta.shape:

@@ -26,12 +26,13 @@ def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -
     inner = tuple(int(size or 0) for size in dims[1:])
     if dims and dims[0] is None:
         stride = math.prod(inner)
-        if default.size != 1 or not stride or (np.maximum(column.counts(), 0) % stride).any():
+        counts = np.maximum(column.counts(), 0)
+        if default.size != 1 or (counts % stride if stride else counts).any():
             return None
         return _filled_up(column, stride, inner, default, dtype)
     fixed = tuple(int(size or 0) for size in dims)
     size = math.prod(fixed)
-    if not size or (default.size and default.shape != fixed):
+    if default.size and default.shape != fixed:
         return None
     result_shape = (records, *fixed)
     if isinstance(each, int) and each == size:
@@ -55,7 +56,7 @@ def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], defaul
     """[records, the most that one has, *inner], the shorter ones filled up with the default."""
     counts = column.counts()
     rows, along = _places(counts)
-    longest = max(0, int(counts.max())) // stride
+    longest = int(counts.max(initial=0)) // max(stride, 1)
     result = np.empty(reserve((column.records, longest * stride), dtype.numpy), dtype.numpy)
     result[...] = default.reshape(-1)[0]
     result[rows, along] = column.values
@@ -65,7 +66,7 @@ def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], defaul
 def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
     """(indices by record and place, values, shape)."""
     counts = column.counts()
-    longest = max(0, int(np.maximum.reduce(counts)))
+    longest = int(np.maximum.reduce(counts, initial=0))
     if longest * column.records <= FEW_PLACES:
         rows, along = (np.arange(longest) < counts[:, None]).nonzero()
     else:
@@ -86,6 +87,5 @@ def _places(counts: Array) -> tuple[Array, Array]:
     """The record of each value, and its place among the record's."""
     held = np.maximum(counts, 0)
     borders = np.cumsum(held)
-    total = int(borders[-1])
     rows = np.repeat(np.arange(len(held)), held)
-    return rows, np.asarray(np.arange(total) - np.repeat(borders - held, held))
+    return rows, np.asarray(np.arange(len(rows)) - np.repeat(borders - held, held))

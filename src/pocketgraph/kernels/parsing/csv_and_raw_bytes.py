@@ -11,11 +11,7 @@ import numpy as np
 from pocketgraph.budgets import check_memory, check_time, timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.kernels.arrays import (
-    Array,
-    integer,
-    reserve,
-)
+from pocketgraph.kernels.arrays import Array, integer, reserve
 from pocketgraph.kernels.number_text import number_of
 from pocketgraph.kernels.registry import kernel
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import DType, Shape
-from pocketgraph.kernels.arrays import Array, reserve, strings
+from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, shown, texts
+from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
@@ -31,51 +32,15 @@ BY_PATTERN = "records_by_pattern"
 NO_NAMES = strings([], (0,))
 
 
-def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
-    """One dense feature: [records, *shape]; a first dimension that is open is as long as the longest record's.
+def check_dense(shape: Shape, default: Array, number: int) -> None:
+    """Refuses a shape of a dense feature, and a default that does not fit it, in TensorFlow's words.
 
     Raises:
-        ValueError: a value is missing and there is no default, or the sizes do not fit.
+        ValueError: more than the first dimension is open, or the default does not fit.
     """
     dims = shape.dims
     if dims is None or None in dims[1:]:
         raise ValueError(f"dense_shapes[{number}] has unknown rank or unknown inner dimensions: {shape}")
-    check_default(dims, default, number)
-    found = [batch.values(i, key, dtype, dense=True) for i in range(len(batch.records))]
-    inner = tuple(int(d or 0) for d in dims[1:])
-    if dims and dims[0] is None:
-        return variable(batch, key, dtype, inner, default, found)
-    fixed = tuple(int(d or 0) for d in dims)
-    size = int(np.prod(fixed, dtype=np.int64))
-    result = np.empty(reserve((len(found), *fixed), dtype.numpy), dtype.numpy)
-    for index, values in enumerate(found):
-        if values is None:
-            if default.size == 0:
-                who = "" if batch.single else f"Name: {batch.name(index)}, "
-                what = f"Feature: {shown(key)} (data type: {dtype.name})"
-                raise ValueError(f"{who}{what} is required but could not be found.")
-            result[index, ...] = default
-        elif values.size == size:
-            result[index, ...] = values.reshape(fixed)
-        elif batch.single:
-            kind = LIST_NAMES[dtype]
-            raise ValueError(
-                f"{batch.place(index, key)}Can't parse serialized Example: Some {kind}_list slice was not parsed."
-            )
-        else:
-            raise ValueError(
-                f"{batch.place(index, key)}Number of {LIST_NAMES[dtype]} values != expected.  "
-                f"Values size: {values.size} but output shape: {listed(fixed)}"
-            )
-    return np.asarray(result[0]) if batch.single else result
-
-
-def check_default(dims: Sequence[int | None], default: Array, number: int) -> None:
-    """Refuses a default that does not fit a feature's shape, in TensorFlow's words.
-
-    Raises:
-        ValueError: it does not fit.
-    """
     if dims and dims[0] is None:
         if default.size != 1:
             raise ValueError(
@@ -89,57 +54,31 @@ def check_default(dims: Sequence[int | None], default: Array, number: int) -> No
         )
 
 
-def variable(
-    batch: Batch, key: bytes, dtype: DType, inner: tuple[int, ...], default: Array, found: Sequence[Array | None]
-) -> Array:
-    """A dense feature whose first dimension is open; shorter records are filled up with ``default``."""
-    stride = int(np.prod(inner, dtype=np.int64))
-    counts = [0 if values is None else values.size for values in found]
-    for index, count in enumerate(counts):
-        if not count or (stride and count % stride == 0):
-            continue
-        if batch.single:
-            raise ValueError(
-                f"Error while parsing feature with key {shown(key)}: number of elements should be divisible by "
-                f"{stride}, found {count} instead"
-            )
-        raise ValueError(
-            f"{batch.place(index, key)}Number of {LIST_NAMES[dtype]} values is not a multiple of stride length. "
-            f"Saw {count} values but output shape is: {listed((None, *inner))}"
-        )
-    longest = max((count // stride for count in counts if count), default=0)
-    result = np.empty(reserve((len(found), longest, *inner), dtype.numpy), dtype.numpy)
-    result[...] = default.reshape(-1)[0]
-    for row, values in zip(result, found, strict=True):
-        if values is not None and values.size:
-            row[: values.size // stride] = values.reshape(-1, *inner)
-    return np.asarray(result[0]) if batch.single else result
-
-
-def listed_values(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, list[int]]:
-    """The values of all records one after the other, and how many each has."""
-    found = [batch.values(i, key, dtype, dense=False) for i in range(len(batch.records))]
-    parts = [v for v in found if v is not None]
-    whole = np.concatenate(parts) if parts else np.empty(0, dtype.numpy)
-    return whole, [0 if v is None else v.size for v in found]
-
-
-def sparse(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, Array, Array]:
-    """One sparse feature: (indices, values, shape); the axes are record and place, or the place alone."""
-    values, counts = listed_values(batch, key, dtype)
-    along = np.concatenate([np.arange(n, dtype=np.int64) for n in counts] or [np.empty(0, np.int64)])
+def misfit(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, counts: Sequence[int]) -> ValueError:
+    """The error of the first record whose values, of which it has so many, do not make a dense feature."""
+    kind, sizes = LIST_NAMES[dtype], shape.dims or ()
+    is_open = bool(sizes) and sizes[0] is None
+    size = math.prod(int(dim or 0) for dim in sizes[is_open:])
+    misfits = (
+        count > 0 and (not size or count % size > 0) if is_open else count != size and (count >= 0 or not default.size)
+        for count in counts
+    )
+    index = [*misfits].index(True)
+    count, place = counts[index], batch.place(index, key)
+    if is_open and batch.single:
+        what = f"number of elements should be divisible by {size}, found {count} instead"
+        return ValueError(f"Error while parsing feature with key {shown(key)}: {what}")
+    if is_open:
+        what = f"Saw {count} values but output shape is: {listed(sizes)}"
+        return ValueError(f"{place}Number of {kind} values is not a multiple of stride length. {what}")
+    if count < 0:
+        who = "" if batch.single else f"Name: {batch.name(index)}, "
+        what = f"Feature: {shown(key)} (data type: {dtype.name})"
+        return ValueError(f"{who}{what} is required but could not be found.")
     if batch.single:
-        return along[:, None], values, np.array(counts, np.int64)
-    down = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return np.stack([down, along], axis=1), values, np.array([len(counts), max(counts, default=0)], np.int64)
-
-
-def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array, Array]:
-    """One ragged feature: (values, row splits); a single record has no splits."""
-    values, counts = listed_values(batch, key, dtype)
-    if batch.single:
-        return values, np.empty(0, splits.numpy)
-    return values, np.cumsum([0, *counts]).astype(splits.numpy)
+        return ValueError(f"{place}Can't parse serialized Example: Some {kind}_list slice was not parsed.")
+    what = f"Values size: {count} but output shape: {listed(sizes)}"
+    return ValueError(f"{place}Number of {kind} values != expected.  {what}")
 
 
 def parse_together(
@@ -166,37 +105,51 @@ def parse_together(
         if whole is None:
             return None
         rows.append(whole)
-    scattered = [sparse_of(columns[key]) for key in sparse_keys]
-    ragged_rows = [ragged_of(columns[key], splits) for key, splits in zip(ragged_keys, split_types, strict=True)]
-    if not serialized.ndim:  # no axis of records
-        rows = [np.asarray(whole[0]) for whole in rows]
+    return _outputs(
+        [columns[key] for key in sparse_keys], rows, [columns[key] for key in ragged_keys], split_types,
+        has_one=not serialized.ndim,
+    )  # fmt: skip
+
+
+def _outputs(
+    sparse: Sequence[RecordColumn], dense: Sequence[Array], ragged: Sequence[RecordColumn], splits: Sequence[DType],
+    *, has_one: bool,
+) -> tuple[Array, ...]:  # fmt: skip
+    """All outputs in the order of the ops' signatures; ``has_one``: of a single record, without the axis of records."""
+    scattered = [sparse_of(column) for column in sparse]
+    ragged_rows = [ragged_of(column, kind) for column, kind in zip(ragged, splits, strict=True)]
+    if has_one:
+        dense = [np.asarray(whole[0]) for whole in dense]
         scattered = [(places[:, 1:], values, shape[1:]) for places, values, shape in scattered]
-        ragged_rows = [(values, splits[:0]) for values, splits in ragged_rows]
+        ragged_rows = [(values, kept[:0]) for values, kept in ragged_rows]
     return (
         *(part for parts in zip(*scattered, strict=True) for part in parts),
-        *rows,
+        *dense,
         *(part for parts in zip(*ragged_rows, strict=True) for part in parts),
     )
 
 
 def parse(batch: Batch, wanted: Wanted, defaults: Sequence[Array]) -> tuple[Array, ...]:
-    """All outputs in the order of the ops' signatures."""
+    """All outputs in the order of the ops' signatures, of values that are found record by record.
+
+    Raises:
+        ValueError: a value is missing and there is no default, or the sizes do not fit.
+    """
     wanted.check_types()
     if len(defaults) != len(wanted.dense):
         raise ValueError("there are not as many defaults as dense features")
-    columns = zip(wanted.dense, wanted.dense_types, wanted.dense_shapes, defaults, strict=True)
-    found_dense = [dense(batch, *column, number) for number, column in enumerate(columns)]
-    found_sparse = [sparse(batch, *pair) for pair in zip(wanted.sparse, wanted.sparse_types, strict=True)]
-    ragged_columns = zip(wanted.ragged, wanted.ragged_types, wanted.split_types, strict=True)
-    found_ragged = [ragged(batch, *column) for column in ragged_columns]
-    return (
-        *(indices for indices, _, _ in found_sparse),
-        *(values for _, values, _ in found_sparse),
-        *(shape for _, _, shape in found_sparse),
-        *found_dense,
-        *(values for values, _ in found_ragged),
-        *(splits for _, splits in found_ragged),
-    )
+    found: list[Array] = []
+    dense = zip(wanted.dense, wanted.dense_types, wanted.dense_shapes, defaults, strict=True)
+    for number, (key, dtype, shape, default) in enumerate(dense):
+        check_dense(shape, default, number)
+        column = batch.column(key, dtype, dense=True)
+        whole = dense_of(column, shape, default, dtype)
+        if whole is None:
+            raise misfit(batch, key, dtype, shape, default, column.counts().tolist())
+        found.append(whole)
+    sparse = [batch.column(*each, dense=False) for each in zip(wanted.sparse, wanted.sparse_types, strict=True)]
+    ragged = [batch.column(*each, dense=False) for each in zip(wanted.ragged, wanted.ragged_types, strict=True)]
+    return _outputs(sparse, found, ragged, wanted.split_types, has_one=batch.single)
 
 
 LEAST_KEPT = 1 << 18

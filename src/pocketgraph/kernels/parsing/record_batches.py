@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES, features_of, kind_of, values_of
+from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError
 
 UNKNOWN = b"<unknown>"  # the name of a record that has none
@@ -41,12 +44,19 @@ class Batch:
         """What messages call a record."""
         return shown(self.names[index] if self.names else UNKNOWN)
 
-    def values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
-        """The values of a feature of a record, or None when it has none.
+    def column(self, key: bytes, dtype: DType, *, dense: bool) -> RecordColumn:
+        """A feature of all records.
 
         Raises:
-            ValueError: they are of another type, or no list.
+            ValueError: one's values are of another type, or no list.
         """
+        found = [self._values(index, key, dtype, dense) for index in range(len(self.records))]
+        parts = [values for values in found if values is not None]
+        whole = np.concatenate(parts) if parts else np.empty(0, dtype.numpy)
+        each = np.array([-1 if values is None else values.size for values in found], np.int64)
+        return RecordColumn(whole, each, len(found))
+
+    def _values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
         feature = self.records[index].get(key)
         if feature is None or (self.emptied and not dense and key in self.emptied[index]):
             return None

@@ -96,10 +96,7 @@ def parse_single_sequence_example(
     record = serialized.item()
     try:
         features, lists = merged_maps(record)
-        return (
-            *of_context(features, name, context, defaults),
-            *of_steps(lists, name, steps, set(texts(may_miss))),
-        )
+        return (*of_context(features, name, context, defaults), *of_steps(lists, name, steps, set(texts(may_miss))))
     except WireError:
         raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
 

@@ -235,13 +235,7 @@ def _mean_codes(codes: Array, spans: Sequence[Window]) -> Array:
 def _register_pool(op: str, pooled: Callable[[Array, Sequence[Window]], Array]) -> None:
     @kernel(op)
     def pool(
-        input: Array,
-        min_input: Array,
-        max_input: Array,
-        *,
-        ksize: Sequence[int],
-        strides: Sequence[int],
-        padding: str,
+        input: Array, min_input: Array, max_input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str
     ) -> Quantized:
         codes = pooled(input, _pool_windows(input, ksize, strides, padding))
         return ranged(codes, number(min_input), number(max_input))

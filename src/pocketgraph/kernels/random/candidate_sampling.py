@@ -217,8 +217,4 @@ def compute_accidental_hits(
         (row, places[value]) for row, values in enumerate(true_classes.tolist()) for value in values if value in places
     ]
     weights = np.full(len(hits), np.finfo(np.float32).min, np.float32)
-    return (
-        np.array([row for row, _ in hits], np.int32),
-        np.array([place for _, place in hits], np.int64),
-        weights,
-    )
+    return (np.array([row for row, _ in hits], np.int32), np.array([place for _, place in hits], np.int64), weights)

@@ -120,9 +120,7 @@ def placed(buffers: Sequence[PackedBuffer]) -> list[PackedBuffer]:
 
 
 def pieces(
-    buffers: Sequence[PackedBuffer],
-    fingerprints: Sequence[int],
-    packed: Iterator[Piece],
+    buffers: Sequence[PackedBuffer], fingerprints: Sequence[int], packed: Iterator[Piece]
 ) -> Iterator[bytes | Piece]:
     """The bytes of a file in order.
 

@@ -35,7 +35,4 @@ def _over_rows(operation: Operation) -> list[Operation]:
     places = (batch, height, 1, width * channels)
     taken = Value(f"{source.name}/rows", source.dtype, places, None, source.quantization)
     options = {**operation.options, "stride_w": 1}
-    return [
-        reshaped(source, taken, operation.nodes),
-        operation.replace(inputs=[taken, rows, *bias], options=options),
-    ]
+    return [reshaped(source, taken, operation.nodes), operation.replace(inputs=[taken, rows, *bias], options=options)]

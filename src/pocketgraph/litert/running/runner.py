@@ -62,12 +62,7 @@ class PlainRunner:
     """LiteRT's interpreter with XNNPACK, which packs the weights into memory of its own each time."""
 
     def __init__(
-        self,
-        model: str | bytes,
-        threads: int,
-        shapes: Sequence[Sequence[int]] | None = None,
-        *,
-        is_bare: bool = True,
+        self, model: str | bytes, threads: int, shapes: Sequence[Sequence[int]] | None = None, *, is_bare: bool = True
     ) -> None:
         """``model`` is a file, mapped as long as this lives, or a file's content; ``shapes`` are those that the outputs
         shall have, by default those that they have in the model. Without ``is_bare`` inputs may be resized.

@@ -48,11 +48,7 @@ class Agreement(Enum):
 
 
 def judged(
-    given: Sequence[Array],
-    right: Sequence[Array],
-    feeds: Sequence[Array],
-    noisy: Noisy,
-    precision: Precision = FLOAT,
+    given: Sequence[Array], right: Sequence[Array], feeds: Sequence[Array], noisy: Noisy, precision: Precision = FLOAT
 ) -> Agreement:
     """The verdict on a compiled part's outputs.
 

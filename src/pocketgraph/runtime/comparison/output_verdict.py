@@ -24,13 +24,7 @@ LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model
 
 
 def judged(
-    name: str,
-    pairs: Pairs,
-    tolerance: float,
-    top1: float | None,
-    is_eight_bit: bool,
-    *,
-    is_made_up: bool,
+    name: str, pairs: Pairs, tolerance: float, top1: float | None, is_eight_bit: bool, *, is_made_up: bool
 ) -> Difference:
     """The difference of one output, with the figures of eight-bit models, and the verdict by them where it is one.
 

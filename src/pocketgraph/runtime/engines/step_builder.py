@@ -28,15 +28,7 @@ from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output, reference_inputs
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
 from pocketgraph.runtime.engines.specialized_kernels import prepared, row_at, takes_row
-from pocketgraph.runtime.engines.step_calls import (
-    bound,
-    dereferenced,
-    first_live,
-    holding,
-    not_fed,
-    same,
-    takes_run,
-)
+from pocketgraph.runtime.engines.step_calls import bound, dereferenced, first_live, holding, not_fed, same, takes_run
 from pocketgraph.runtime.engines.steps import RUN
 
 SMALL_CONSTANT = 1024  # bytes of a constant that is a parameter rather than data

@@ -94,10 +94,7 @@ class _EngineChoice:
     """
 
     def __init__(
-        self,
-        executable: Executable,
-        nodes: Callable[[], PartReference] | None,
-        certify: Callable[[], object],
+        self, executable: Executable, nodes: Callable[[], PartReference] | None, certify: Callable[[], object]
     ) -> None:
         self.executable = executable
         self.nodes = nodes

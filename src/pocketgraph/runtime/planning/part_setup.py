@@ -51,12 +51,7 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
 
 
 def part_of_earlier(
-    request: Request,
-    key: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    specs: Specs,
-    graph: Callable[[], Graph],
+    request: Request, key: str, inputs: Sequence[str], outputs: Sequence[str], specs: Specs, graph: Callable[[], Graph]
 ) -> Executable | None:
     """A part that an earlier process compiled, on the engine that is to run it; None where it has to be compiled.
 

@@ -129,12 +129,7 @@ class FrameWriter:
 
     def _entering(self, dtype: DType | None, *, is_constant: bool) -> dict[str, Any]:
         """The attributes of an Enter."""
-        return {
-            "T": dtype,
-            "frame_name": self.name.encode(),
-            "is_constant": is_constant,
-            "parallel_iterations": 1,
-        }
+        return {"T": dtype, "frame_name": self.name.encode(), "is_constant": is_constant, "parallel_iterations": 1}
 
     def free(self, ref: str) -> Node | None:
         """The constant that gives a tensor, which may be used inside of every loop; None where it is no constant."""

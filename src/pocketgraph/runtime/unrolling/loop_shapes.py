@@ -19,12 +19,7 @@ MOST_GUESSES = 12  # each guess is more general than the one before it
 
 
 def with_loop_shapes(
-    graph: Graph,
-    plan: Plan,
-    types: Mapping[str, tuple[DType, Shape]],
-    inferred: Inferred,
-    *,
-    with_sizes: bool = False,
+    graph: Graph, plan: Plan, types: Mapping[str, tuple[DType, Shape]], inferred: Inferred, *, with_sizes: bool = False
 ) -> Inferred:
     """What is known of a graph's tensors when loops' variables are taken to keep the shapes that they begin with, as
     far as that is so; and elements of arrays of tensors to have the shapes of what is written.

@@ -119,10 +119,7 @@ def _to_the_letter(graph: Graph, pattern: Pattern, fold: Callable[[Match, Affine
 
 
 def _repeated(
-    graph: Graph,
-    pattern: Pattern,
-    fold: Callable[[Match, Affine], list[Node] | None],
-    fixed: set[str],
+    graph: Graph, pattern: Pattern, fold: Callable[[Match, Affine], list[Node] | None], fixed: set[str]
 ) -> Graph:
     """Folds until nothing is left: normalizations that share a node are found one at a time."""
     times = 1

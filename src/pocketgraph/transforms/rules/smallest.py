@@ -15,12 +15,7 @@ log = logging.getLogger("pocketgraph.transforms")
 
 @transform
 def smallest(
-    graph: Graph,
-    *,
-    type: str | None = None,
-    shape: str | None = None,
-    num_bits: int = 8,
-    per_channel: bool = True,
+    graph: Graph, *, type: str | None = None, shape: str | None = None, num_bits: int = 8, per_channel: bool = True
 ) -> Graph:
     """Makes the smallest file: ``mobile``, then quantize_weights and obfuscate_names.
 

@@ -10,16 +10,7 @@ import numpy as np
 from pocketgraph.exporting.c.operators.elementwise import known
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
-from pocketgraph.exporting.c.unit import (
-    CConstant,
-    Pointer,
-    Unit,
-    array_of,
-    c_type,
-    number,
-    operand,
-    pair_and_result,
-)
+from pocketgraph.exporting.c.unit import CConstant, Pointer, Unit, array_of, c_type, number, operand, pair_and_result
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 

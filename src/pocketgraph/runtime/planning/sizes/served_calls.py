@@ -132,12 +132,7 @@ class AnySizes:
     """
 
     def __init__(
-        self,
-        opened: CallKey,
-        served: ServedCalls,
-        own: Container[Shapes],
-        pays: Pays | None,
-        plan_its_own: PlanItsOwn,
+        self, opened: CallKey, served: ServedCalls, own: Container[Shapes], pays: Pays | None, plan_its_own: PlanItsOwn
     ) -> None:
         self.is_repeated = False
         self.served = served
