@@ -5,7 +5,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 CORE := $(VENV)/.core
 
-.PHONY: demo smoke test check docs format lint package oracle random_graphs fuzz soak faults clean
+.PHONY: demo smoke test check docs format lint package oracle android-check random_graphs fuzz soak faults clean
 
 demo: $(CORE)
 	@$(BIN)/python examples/digits/demo.py
@@ -39,6 +39,17 @@ docs: $(READY)
 # Compares our transforms with TensorFlow 1.15.5's, on a model of yours too: make oracle MODEL=x.pb INPUTS=a OUTPUTS=b
 oracle: $(READY)
 	$(BIN)/python tools/oracle.py --model='$(MODEL)' --inputs='$(INPUTS)' --outputs='$(OUTPUTS)' --transforms='$(TRANSFORMS)'
+
+# Compiles what `app android` writes, and runs its code in a Java with LiteRT. Debian's packages for it: default-jdk-headless, aapt,
+# junit4, and android-sdk-platform-23 (sid has it), or an Android SDK's folder in ANDROID_HOME. What is missing is told.
+KOTLIN := $(CURDIR)/build/kotlin/package
+android-check: $(READY) $(KOTLIN)/bin/kotlinc
+	KOTLIN_HOME=$(KOTLIN) $(BIN)/python -m pytest -rs tests/apps/projects/test_android_builds.py
+
+$(KOTLIN)/bin/kotlinc:
+	@echo "Getting Kotlin's compiler from npm, 90 MB, once."
+	@mkdir -p build/kotlin
+	@cd build/kotlin && tar -xzmf "$$(npm pack --silent kotlin-compiler@2.4.20)"
 
 # Random valid graphs, ours against TensorFlow's: make random_graphs ORACLE=python-with-tensorflow FLAGS='--graphs 1000 --sessions'
 random_graphs: $(READY)

@@ -2,6 +2,7 @@ import android.content.res.AssetManager;
 import android.util.Log;
 import com.example.old.TensorFlowInferenceInterface;
 import java.io.ByteArrayInputStream;
+import java.io.File;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
@@ -31,7 +32,10 @@ public final class OldApp {
     throw new AssertionError("does not refuse: " + says);
   }
 
+  private static AssetManager assets;
+
   public static void main(String[] words) throws Exception {
+    assets = new AssetManager(new File(words[0]));
     newer();
     older();
     refusals();
@@ -40,7 +44,7 @@ public final class OldApp {
 
   private static void newer() throws Exception {
     TensorFlowInferenceInterface model =
-        new TensorFlowInferenceInterface(new AssetManager(), "file:///android_asset/model.tflite");
+        new TensorFlowInferenceInterface(assets, "file:///android_asset/model.tflite");
     Operation operation = model.graphOperation("y");
     check(operation.output(0).shape().size(1) == 2, "the size of an output");
     check(operation.output(0).shape().size(0) == -1, "an open size");
@@ -74,13 +78,13 @@ public final class OldApp {
     model.fetch("scope/y", into);
     check(into.get(1) == 12, "a buffer");
     model.close();
-    new TensorFlowInferenceInterface(new ByteArrayInputStream(new byte[] {1, 2, 3})).close();
+    new TensorFlowInferenceInterface(assets.open("model.tflite")).close();
   }
 
   private static void older() {
     TensorFlowInferenceInterface model = new TensorFlowInferenceInterface();
-    check(model.initializeTensorFlow(new AssetManager(), "file:///android_asset/none.tflite") == 1, "no model");
-    check(model.initializeTensorFlow(new AssetManager(), "file:///android_asset/model.tflite") == 0, "a model");
+    check(model.initializeTensorFlow(assets, "file:///android_asset/none.tflite") == 1, "no model");
+    check(model.initializeTensorFlow(assets, "file:///android_asset/model.tflite") == 0, "a model");
     model.enableStatLogging(true);
     model.fillNodeFloat("x", new int[] {1, 2}, new float[] {1, 2});
     model.fillNodeInt("k", new int[] {1}, new int[] {4});
@@ -103,10 +107,10 @@ public final class OldApp {
 
   private static void refusals() {
     refuses(RuntimeException.class, "Failed to load model from 'file:///android_asset/no'", () ->
-        new TensorFlowInferenceInterface(new AssetManager(), "file:///android_asset/no"));
+        new TensorFlowInferenceInterface(assets, "file:///android_asset/no"));
     refuses(RuntimeException.class, "Failed to load model from the input stream", () ->
         new TensorFlowInferenceInterface(new ByteArrayInputStream(new byte[] {1})));
-    TensorFlowInferenceInterface model = new TensorFlowInferenceInterface(new AssetManager(), "model.tflite");
+    TensorFlowInferenceInterface model = new TensorFlowInferenceInterface(assets, "model.tflite");
     refuses(IllegalArgumentException.class, "No Operation named [q] in the Graph", () ->
         model.feed("q", new float[1], 1));
     refuses(IllegalArgumentException.class, "No Operation named [q] in the Graph", () ->

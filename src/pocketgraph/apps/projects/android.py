@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from pocketgraph.apps.projects.app_names import in_android, in_kotlin
@@ -62,8 +63,14 @@ def _words(project: Project, path: str) -> dict[str, str]:
         "inputs": ", ".join(in_kotlin(port.name) for port in project.inputs),
         "outputs": ", ".join(in_kotlin(port.name) for port in project.outputs),
         "input_shapes": ", ".join(shapes), "input_places": ", ".join(map(str, known["input_places"])),
-        "output_places": ", ".join(map(str, known["output_places"])),
+        "output_places": ", ".join(map(str, known["output_places"])), "graph_names": _graph_names(project),
     }  # fmt: skip
+
+
+def _graph_names(project: Project) -> str:
+    """Pairs of names, as arrays of Java, of what a signature calls otherwise than the graph."""
+    pairs = ((port.tensor.removesuffix(":0"), port.name) for port in (*project.inputs, *project.outputs))
+    return ", ".join(f"{{{json.dumps(name)}, {json.dumps(public)}}}" for name, public in pairs if name != public)
 
 
 def _activities(has_camera: bool) -> str:

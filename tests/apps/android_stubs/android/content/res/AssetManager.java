@@ -1,16 +1,23 @@
 package android.content.res;
 
-import java.io.ByteArrayInputStream;
-import java.io.FileNotFoundException;
+import java.io.File;
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Stands for Android's: there is one asset. */
+/** Stands for Android's: the files of a folder. */
 public final class AssetManager {
+  private final File folder;
+
+  public AssetManager(File folder) {
+    this.folder = folder;
+  }
+
   public InputStream open(String name) throws IOException {
-    if (!name.equals("model.tflite")) {
-      throw new FileNotFoundException(name);
-    }
-    return new ByteArrayInputStream(new byte[] {1, 2, 3});
+    return new FileInputStream(new File(folder, name));
+  }
+
+  public AssetFileDescriptor openFd(String name) throws IOException {
+    return new AssetFileDescriptor(new File(folder, name));
   }
 }

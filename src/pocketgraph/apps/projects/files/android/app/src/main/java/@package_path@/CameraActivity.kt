@@ -30,7 +30,8 @@ class CameraActivity : ComponentActivity() {
     private lateinit var preview: PreviewView
     private lateinit var text: TextView
     private lateinit var thread: ExecutorService
-    private val model by lazy { Model(this) }
+    private val loading = lazy { Model(this) }
+    private val model by loading
 
     private val asked = registerForActivityResult(ActivityResultContracts.RequestPermission()) { isAllowed ->
         if (isAllowed) start() else text.setText(R.string.no_camera)
@@ -66,19 +67,23 @@ class CameraActivity : ComponentActivity() {
     private fun start() {
         val coming = ProcessCameraProvider.getInstance(this)
         coming.addListener({
-            val camera = coming.get()
-            val shown = Preview.Builder().build().also { it.setSurfaceProvider(preview.surfaceProvider) }
-            // While a frame is being looked at, others are dropped.
-            val looked = ImageAnalysis.Builder()
-                .setBackpressureStrategy(ImageAnalysis.STRATEGY_KEEP_ONLY_LATEST)
-                .setOutputImageFormat(ImageAnalysis.OUTPUT_IMAGE_FORMAT_RGBA_8888)
-                .build()
-            looked.setAnalyzer(thread, ::look)
-            camera.unbindAll()
-            val sides = listOf(CameraSelector.DEFAULT_BACK_CAMERA, CameraSelector.DEFAULT_FRONT_CAMERA)
-            val side = sides.find(camera::hasCamera)
-            if (side == null) text.setText(R.string.no_camera) else camera.bindToLifecycle(this, side, shown, looked)
+            // A camera that another app holds, or a screen that is closed meanwhile, ends in exceptions.
+            runCatching { show(coming.get()) }.onFailure { text.text = it.toString() }
         }, ContextCompat.getMainExecutor(this))
+    }
+
+    private fun show(camera: ProcessCameraProvider) {
+        val shown = Preview.Builder().build().also { it.setSurfaceProvider(preview.surfaceProvider) }
+        // While a frame is being looked at, others are dropped.
+        val looked = ImageAnalysis.Builder()
+            .setBackpressureStrategy(ImageAnalysis.STRATEGY_KEEP_ONLY_LATEST)
+            .setOutputImageFormat(ImageAnalysis.OUTPUT_IMAGE_FORMAT_RGBA_8888)
+            .build()
+        looked.setAnalyzer(thread, ::look)
+        camera.unbindAll()
+        val sides = listOf(CameraSelector.DEFAULT_BACK_CAMERA, CameraSelector.DEFAULT_FRONT_CAMERA)
+        val side = sides.find(camera::hasCamera)
+        if (side == null) text.setText(R.string.no_camera) else camera.bindToLifecycle(this, side, shown, looked)
     }
 
     private fun look(frame: ImageProxy) {
@@ -103,7 +108,7 @@ class CameraActivity : ComponentActivity() {
 
     override fun onDestroy() {
         super.onDestroy()
-        thread.execute { runCatching { model.close() } } // it may be one that did not load
+        thread.execute { if (loading.isInitialized()) model.close() }
         thread.shutdown()
     }
 }

@@ -63,7 +63,7 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
             val green = (pixel shr 8) and 0xff
             val blue = pixel and 0xff
             if (CHANNELS == 1) {
-                put(to, tensor, 0.299f * red + 0.587f * green + 0.114f * blue, 0)
+                put(to, tensor, round(0.299f * red + 0.587f * green + 0.114f * blue), 0)
             } else {
                 put(to, tensor, red.toFloat(), 0)
                 put(to, tensor, green.toFloat(), 1)

@@ -38,6 +38,9 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
   private static final String ASSET_FILE_PREFIX = "file:///android_asset/";
   private static final int THREADS = 4;
 
+  /** What the graph calls its tensors, and the file's name of each, where a signature gave it another one. */
+  private static final String[][] GRAPH_NAMES = {@graph_names@};
+
   private String modelName = "";
   private Interpreter interpreter;
   private final Map<String, Integer> inputs = new HashMap<>();
@@ -139,6 +142,16 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
           }
         }
       }
+    }
+    for (String[] names : GRAPH_NAMES) {
+      alias(inputs, names[0], names[1]);
+      alias(outputs, names[0], names[1]);
+    }
+  }
+
+  private static void alias(Map<String, Integer> places, String name, String known) {
+    if (places.containsKey(known) && !places.containsKey(name)) {
+      places.put(name, places.get(known));
     }
   }
 
@@ -413,10 +426,14 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
   /** The inputs and outputs of the file as a graph. */
   public Graph graph() {
     List<Operation> found = new ArrayList<>();
-    inputs.forEach((name, place) ->
-        found.add(new Operation(name, "Placeholder", interpreter.getInputTensor(place).shapeSignature())));
-    outputs.forEach((name, place) ->
-        found.add(new Operation(name, "Identity", interpreter.getOutputTensor(place).shapeSignature())));
+    for (Map.Entry<String, Integer> input : inputs.entrySet()) { // forEach came with Android 7
+      int[] shape = interpreter.getInputTensor(input.getValue()).shapeSignature();
+      found.add(new Operation(input.getKey(), "Placeholder", shape));
+    }
+    for (Map.Entry<String, Integer> output : outputs.entrySet()) {
+      int[] shape = interpreter.getOutputTensor(output.getValue()).shapeSignature();
+      found.add(new Operation(output.getKey(), "Identity", shape));
+    }
     return new Graph(found);
   }
 
