@@ -643,6 +643,20 @@ def test_a_class_of_each_sample_does_not_judge_answers_for_its_places(tmp_path: 
     assert "answers for each place of a sample, so the classes of" in capsys.readouterr().err
 
 
+def test_actions_are_numbers_unless_labels_say_that_they_are_classes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    for name in ("action", "class_score"):
+        save(parse(f"x = Placeholder(dtype=float, shape=[?,3])\n{name} = Tanh(x, T=float)"), tmp_path / f"{name}.pb")
+    x = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    np.savez(tmp_path / "seen.npz", x=2 * x + 1)
+    np.savez(tmp_path / "labelled.npz", x=2 * x + 1, labels=x.argmax(1))
+    for name, has_classes in (("action", False), ("class_score", True)):
+        _, row = judged(capsys, *[tmp_path / f"{name}.pb"] * 2, "--data", tmp_path / "seen.npz")
+        assert ("agreement" in row and row["agreement"] is not None) == has_classes
+        assert row["mean_error"] == 0
+    _, row = judged(capsys, *[tmp_path / "action.pb"] * 2, "--data", tmp_path / "labelled.npz")
+    assert (row["top1"], row["agreement"]) == (1.0, 1.0)
+
+
 def test_texts_are_not_judged(tmp_path: pathlib.Path, capsys: Any) -> None:
     save(parse("x = Placeholder(dtype=float, shape=[?,5])\nwords = AsString(x, T=float)"), tmp_path / "texts.pb")
     np.savez(tmp_path / "data.npz", x=np.ones((20, 5), np.float32))

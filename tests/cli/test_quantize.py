@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 from typing import Any
@@ -343,6 +344,16 @@ def test_graphs_that_are_not_ready_are_told_what_to_do(
     graph = parse(f"x = Placeholder(dtype=float, shape=[1,4])\nlo = Const(float 0)\nhi = Const(float 1)\n{text}")
     save(graph, tmp_path / "net.pb")
     assert said in refused(capsys, "quantize", tmp_path / "net.pb", "--mode=weights", "-o", tmp_path / "o.tflite")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_report_that_has_no_room_leaves_the_model(small: pathlib.Path, capsys: Any) -> None:
+    out = small / "full.tflite"
+    assert call("quantize", small / "net.pb", "--mode=dynamic", "-o", out, "--report=/dev/full") == 1
+    told = capsys.readouterr().err
+    assert "/dev/full: the file cannot be written: no space left on device" in told
+    assert f"the model is written: {out}; make room, or give --report another place" in told
+    assert pocketgraph.load(out)
 
 
 def test_labels_that_do_not_fit_are_refused(small: pathlib.Path, capsys: Any) -> None:

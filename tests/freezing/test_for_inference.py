@@ -93,7 +93,8 @@ def test_strip_unused_replaces_inputs_in_place() -> None:
     assert (stripped.inputs, stripped.outputs) == (("image",), ("y",))
     with pytest.raises(UsageError, match=r"Name 'image:1' appears to refer to a Tensor, not an Operation"):
         strip_unused(graph, ["image:1"], ["y"])
-    assert dict(strip_unused(graph, ["image:0", "size:0"], ["y:0"], [4, 1]).nodes) == dict(stripped.nodes)
+    by_tensors = strip_unused(graph, ["image:0", "size:0"], ["y:0"], [4, 1])
+    assert_text(by_tensors, "image = Placeholder(dtype=uint8, _output_shapes=[[?,?,3]])\ny = Relu(image, T=float)")
     with pytest.raises(FreezeError, match="The following input nodes were not found: imag; did you mean 'image'"):
         strip_unused(graph, ["imag"], ["y"])
     with pytest.raises(UsageError, match="2 placeholder types were given for 1 inputs"):

@@ -142,6 +142,18 @@ def may_give_logits(graph: Graph, output: str) -> bool:
     return node is not None and node.op in _LAYERS | _SIGNED
 
 
+def gives_actions(graph: Graph, output: str) -> bool:
+    """Whether numbers come from a tanh, as a policy's actions do, and no name says that they are scores of classes.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse("x = Placeholder(dtype=float)\\naction = Tanh(x, T=float)\\nclass_score = Tanh(x, T=float)")
+    >>> gives_actions(graph, "action"), gives_actions(graph, "class_score"), gives_actions(graph, "x")
+    (True, False, False)
+    """
+    node = graph.find_producer(output, SAME_VALUES | VIEWS_OF_FILES)
+    return node is not None and node.op in _SIGNED and not _NAMES_OF_SCORES.search(output)
+
+
 def apart(graph: Graph, name: str) -> str:
     """A tensor without the others that pass through the same node, as all outputs of a SavedModel do."""
     source = find_source(graph.nodes, name, ("IdentityN",))

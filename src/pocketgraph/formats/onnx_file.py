@@ -164,10 +164,11 @@ def _dtype(number: int) -> DType:
 
 
 def _add_constant(
-    buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str], where: str
-) -> None:
+    buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str], where: str,
+    name: str = "",
+) -> None:  # fmt: skip
     numbers = wire.numbers(buffer, start, end)
-    (name, *_) = _texts(buffer, start, end, 8) or [""]
+    name = name or next(iter(_texts(buffer, start, end, 8)), "")
     dims = [value for _, number, kind, value, _ in wire.fields(buffer, start, end) if (number, kind) == (1, VARINT)]
     for number, value, stop in _parts(buffer, start, end):
         if number == 1:
@@ -242,6 +243,8 @@ def _add_node(
 ) -> None:
     (op, *_) = _texts(buffer, start, end, 4) or ["unnamed"]
     (domain, *_) = _texts(buffer, start, end, 7) or [""]
+    if op == "Constant" and not domain and _added_value(buffer, start, end, nodes, taken, names):
+        return
     if domain not in RUNTIME_DOMAINS and (domain, op) not in own:
         op = f"{domain}.{op}"
     made = _texts(buffer, start, end, 2)
@@ -252,6 +255,19 @@ def _add_node(
         attrs = {TYPES: tuple(typed[name][0] for name in made), SHAPES: tuple(typed[name][1] for name in made)}
     nodes.append(Node(node, ONNX_PREFIX + op, read, attrs))
     names.update({name: f"{node}:{port}" for port, name in enumerate(made)})
+
+
+def _added_value(
+    buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str]
+) -> bool:
+    """Whether a node's attribute ``value`` has a constant's elements in it; then they are a node ``Const``."""
+    made = _texts(buffer, start, end, 2)
+    for number, attribute, stop in _parts(buffer, start, end):
+        for kind, at, to in _parts(buffer, attribute, stop) if number == 5 else ():
+            if kind == 5 and len(made) == 1 and _texts(buffer, attribute, stop, 1) == ["value"]:
+                _add_constant(buffer, at, to, nodes, taken, names, "", made[0])
+                return True
+    return False
 
 
 def _read(buffer: Buffer, start: int, end: int, depth: int = 0) -> Iterator[str]:

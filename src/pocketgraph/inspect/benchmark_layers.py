@@ -15,7 +15,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.open_shapes import STATES_BATCH
+from pocketgraph.runtime.feeding.open_shapes import STATES_BATCH, stated_batches
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -108,7 +108,7 @@ def layers_from_graph(
             notify(f"the graph leaves sizes open ({listed}), so these are taken, which the time depends on: {flags}")
         shapes |= {name: Shape(found[name]) for name in open_ones}
     batched = [name for name, shape in shapes.items() if shape.dims and shape.dims[0] is None]
-    if batched and any(node.op in STATES_BATCH for node in graph):
+    if batched and (any(node.op in STATES_BATCH for node in graph) or stated_batches(graph)):
         found = found or _fitting(graph)
         shapes |= {name: Shape(found[name]) for name in batched if name in found}
     return [

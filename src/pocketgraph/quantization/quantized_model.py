@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pocketgraph.errors import UsageError, path_of
+from pocketgraph.errors import PocketgraphError, UsageError, option, path_of
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph, canonical
@@ -173,8 +173,12 @@ class QuantizedModel:
         write_atomically(place, content)
         if found is not None and report is not None:
             page = os.fspath(report)
-            write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
-            write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
+            try:
+                write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
+                write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
+            except PocketgraphError as error:
+                hint = f"the model is written: {place}; make room, or give {option('report')} another place"
+                raise PocketgraphError(error.what, where=error.where, hint=hint) from None
         if self.resume is not None:
             self.resume.remove()
 

@@ -345,6 +345,17 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_temporary_folder_is_not_the_compilers_fault(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'as: /tmp/cc1.o: No space left on device' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(PocketgraphError, match=r"no room for what the C compiler writes; make some .* TMPDIR"):
+        pocketgraph.export(NET, tmp_path / "net", target="c")
+
+
 def test_without_a_compiler_it_is_written_and_said(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     made = pocketgraph.export(NET, tmp_path / "net", target="c")

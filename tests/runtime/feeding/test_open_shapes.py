@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from command_line import call
-from pocketgraph import Session, export, quantize, save
+from pocketgraph import Session, export, load, quantize, save
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.graph import Versions
@@ -194,6 +194,52 @@ def test_a_batch_is_what_transposed_convolutions_state(numbers: int, shape: tupl
         with Session(graph) as session:
             [made] = session.run(["y"], synthetic_feeds(graph, ["y"]))
         assert made.shape == (6, 4, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("middle", "shape"),
+    [
+        ("to = Const(int32 [4, -1, 8])\nm = Reshape(h, to, T=float, Tshape=int32)\none = Const(int32 [0])\n"
+         "y = Mean(m, one, T=float, Tidx=int32)", (4, 8)),
+        ("to = Const(int32 [2, 4])\ny = Reshape(h, to, T=float, Tshape=int32)", (1, 8)),  # one sample is enough
+        ("s = Squeeze(h, T=float)\ny = MatMul(s, w, T=float)", (2, 8)),
+        ("s = Squeeze(h, T=float, squeeze_dims=[0])\ny = MatMul(s, w, T=float)", (1, 8)),
+        ("s = Squeeze(h, T=float)\ny = Relu(s, T=float)", (1, 8)),
+    ],
+)  # fmt: skip
+def test_a_batch_is_one_that_the_graph_computes(middle: str, shape: tuple[int, ...]) -> None:
+    text = f"x = Placeholder(dtype=float, shape=[?,8])\nw = Const(float 0.0)\nh = MatMul(x, w, T=float)\n{middle}"
+    graph = with_weights(text, w=np.ones((8, 8), np.float32))
+    assert synthetic_shapes(graph, ["y"]) == {"x": shape}
+    assert [layer.shape for layer in layers_from_graph(graph, ["x"])] == [shape]
+    if "squeeze_dims" not in middle:
+        with Session(graph) as session:
+            assert session.run(["y"], synthetic_feeds(graph, ["y"]))[0].size
+
+
+@pytest.mark.parametrize("is_node", [True, False])
+def test_a_batch_is_one_that_an_onnx_file_runs_with(is_node: bool, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """As ICLabel: a reshape to four groups; its sizes are an initializer or a node."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    sizes = onnx.numpy_helper.from_array(np.array([4, -1, 6], np.int64), "sizes")
+    nodes = [helper.make_node("Constant", [], ["sizes"], value=sizes)] if is_node else []
+    nodes += [
+        helper.make_node("Reshape", ["x", "sizes"], ["r"]),
+        helper.make_node("ReduceMean", ["r"], ["y"], axes=[0], keepdims=0),
+    ]
+    x, y = (helper.make_tensor_value_info(name, floats, [size, 6]) for name, size in (("x", "n"), ("y", "m")))
+    graph = helper.make_graph(nodes, "g", [x], [y], [] if is_node else [sizes])
+    path = tmp_path / "groups.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    )
+    loaded = load(path)
+    assert [node.op for node in loaded].count("Const") == 1
+    assert synthetic_shapes(loaded, ["y"]) == {"x": (4, 6)}
+    assert call("benchmark_model", f"--graph={path}", "--max_num_runs=2") == 0
+    assert "Input shapes: [4,6]" in capsys.readouterr().out
 
 
 WINDOWS = """

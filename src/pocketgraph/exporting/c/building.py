@@ -67,6 +67,11 @@ def compiled(
     sources = [os.path.join(folder, f"{name}{part}.c") for part in ("", "_weights", f"_{program}")]
     call = [cc, *flags, *sources, *links, "-o", target]
     done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=LONGEST)
+    if done.returncode and "No space left" in done.stderr:
+        raise RunError(
+            "there is no room for what the C compiler writes", where=target,
+            hint=f"make some there and in {tempfile.gettempdir()}, or set TMPDIR to a folder that has some",
+        )  # fmt: skip
     if done.returncode:
         raise RunError(f"the C compiler refuses the library: {done.stderr.strip()[:2000]}", where=f"{name}.c")
     return target

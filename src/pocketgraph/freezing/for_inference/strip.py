@@ -36,8 +36,8 @@ def strip_unused(
         placeholder_type_enum: the DataType number of every input, or one for each; 1 is float.
 
     Raises:
-        UsageError: an input is named as a later result of a node; the types are not one for each input or no types; the graph is that
-            of a LiteRT or ONNX file.
+        UsageError: an input is named as a later result of a node; the types are not one for each input or no types; the
+            graph is that of a LiteRT or ONNX file.
         FreezeError: an input or output is not in the graph.
     """
     refuse_finished(graph, "strip_unused")

@@ -28,7 +28,7 @@ from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerd
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.quantization.evaluation.two_class_scores import as_shares, gives_scores
+from pocketgraph.quantization.evaluation.two_class_scores import as_shares, gives_scores, tells_no_classes
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
@@ -146,7 +146,8 @@ def judge_models(
                 )  # fmt: skip
             is_single = of_two is not None and not is_of_two
             told = _of_this_output(data, row, labels, models[0], is_single=is_single)
-            classes, numbers = _wanted(told, labels, reference, verdicts)
+            are_numbers = labels is None and tells_no_classes(models[0])
+            classes, numbers = _wanted(told, labels, reference, verdicts, are_numbers=are_numbers)
             verdicts[0].answers.names.update(zip(classes or (), told.classes, strict=False))
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
@@ -275,7 +276,7 @@ def _key(models: Sequence[RunnableModel], data: Dataset) -> str:
 
 
 def _wanted(
-    data: Dataset, labels: Sequence[str] | None, answer: Array, verdicts: Sequence[ModelVerdict]
+    data: Dataset, labels: Sequence[str] | None, answer: Array, verdicts: Sequence[ModelVerdict], *, are_numbers: bool
 ) -> tuple[list[int] | None, Array | None]:
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
     size = answer.size
@@ -290,7 +291,8 @@ def _wanted(
         verdict.tags = TagAccuracy() if is_tagged else None
         verdict.errors = None if numbers is None or is_tagged else Statistic()
         if verdict.comparison is not None:
-            verdict.comparison.are_forecasts = numbers is not None and are_forecasts(numbers, answer)
+            told = are_numbers if numbers is None else are_forecasts(numbers, answer)
+            verdict.comparison.are_forecasts = told and not has_classes
     return classes, numbers
 
 

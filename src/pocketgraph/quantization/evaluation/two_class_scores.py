@@ -8,7 +8,8 @@ from itertools import chain
 import numpy as np
 
 from pocketgraph.datasets.class_labels import are_logits, shares_of_two
-from pocketgraph.datasets.class_scores import may_give_logits, says_scores
+from pocketgraph.datasets.class_scores import gives_actions, may_give_logits, says_scores
+from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_shares
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
@@ -48,10 +49,19 @@ def as_shares(
 
 def gives_scores(model: RunnableModel) -> bool:
     """Whether the last op or the name of a model's first output says that it gives scores of classes."""
+    return _is_said(says_scores, model)
+
+
+def tells_no_classes(model: RunnableModel) -> bool:
+    """Whether a model's first output, of samples whose classes nobody tells, is to be compared as numbers."""
+    return _is_said(gives_actions, model)
+
+
+def _is_said(says: Callable[[Graph, str], bool], model: RunnableModel) -> bool:
     if isinstance(model, GraphModel):
-        return says_scores(model.graph, model.outputs[0])
+        return says(model.graph, model.outputs[0])
     graph = model.as_graph() if isinstance(model, LiteRTModel) else None
-    return graph is not None and bool(graph.outputs) and says_scores(graph, graph.outputs[0])
+    return graph is not None and bool(graph.outputs) and says(graph, graph.outputs[0])
 
 
 def _may_give_logits(model: RunnableModel, *, is_said: bool) -> bool:

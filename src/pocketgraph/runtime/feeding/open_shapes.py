@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import GraphError, PocketgraphError, RunError
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical, node_name
-from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.op_traits import CONVOLUTIONS, PRODUCTS, SUMS, ops_with
 from pocketgraph.graph.order import reachable
@@ -27,11 +27,14 @@ SIDES = (224, 256, 128, 112, 64, 56, 32, 28, 16, 8)
 LENGTHS = tuple(2**power for power in range(17))
 """Steps of a sequence that are tried where no weights tell them; networks cut off long borders."""
 COLOURS = 3  # channels of a picture of which nothing else is known
+MOST_STATED = 256  # samples; a larger first size of a reshape is no batch
 FARTHEST = 8  # operations behind an input
 MOST_READERS = 32
 """Operations behind a row whose other operands are asked for its length."""
 STATES_BATCH = frozenset(("Conv2DBackpropInput",))
 """Not a trait: the shape of the result is an operand, and as a rule a constant one."""
+RESHAPES = frozenset(("Reshape", "onnx.Reshape"))
+"""Not a trait: they may say how many rows there are."""
 PADS = ops_with("pad")
 """They tell how many dimensions there are."""
 
@@ -73,12 +76,25 @@ def _taken_shapes(
     types: Mapping[str, DType],
 ) -> dict[str, tuple[int, ...]]:  # fmt: skip
     """The same for a LiteRT or ONNX file, whose operators tell no shapes: those that it runs with, on zeros."""
+    runs = _runs(graph, chosen, types)
+    if runs is None:
+        return chosen
+    for name, dims in open_inputs.items():
+        tried = ({**chosen, name: shape} for shape in (chosen[name], *candidates(graph, name, dims)))
+        chosen = next((shapes for shapes in tried if runs(shapes)), chosen)
+    return chosen
+
+
+def _runs(
+    graph: Graph, chosen: Mapping[str, tuple[int, ...]], types: Mapping[str, DType]
+) -> Callable[[Mapping[str, tuple[int, ...]]], bool] | None:
+    """Whether a file of the inputs ``chosen`` runs with shapes, on zeros; None where nothing here runs it."""
     if {node_name(tensor) for tensor in next(iter(graph.signatures.values())).inputs.values()} != chosen.keys():
-        return chosen  # of another signature
+        return None  # of another signature
     try:
         run = _runner(graph)
     except PocketgraphError:
-        return chosen  # whoever runs it is told
+        return None  # whoever runs it is told
 
     def runs(shapes: Mapping[str, tuple[int, ...]]) -> bool:
         feeds = {f"{one}:0": np.zeros(shape, types.get(one, FLOAT).numpy) for one, shape in shapes.items()}
@@ -87,10 +103,7 @@ def _taken_shapes(
         except RunError:
             return False
 
-    for name, dims in open_inputs.items():
-        tried = ({**chosen, name: shape} for shape in (chosen[name], *candidates(graph, name, dims)))
-        chosen = next((shapes for shapes in tried if runs(shapes)), chosen)
-    return chosen
+    return runs
 
 
 def _runner(graph: Graph) -> Callable[[Mapping[str, Array]], Iterable[Array]]:
@@ -193,7 +206,8 @@ def with_stated_batch(
     graph: Graph, open_batches: Sequence[str], chosen: Mapping[str, tuple[int, ...]], fetches: Sequence[str],
     types: Mapping[str, DType],
 ) -> dict[str, tuple[int, ...]]:  # fmt: skip
-    """The shapes ``chosen``, with the batch that transposed convolutions state, where theirs fails with that of 1.
+    """The shapes ``chosen``, with a batch that fits where that of 1 does not: what transposed convolutions state, or
+    reshapes to a number of rows, or two where all that has size 1 is squeezed away.
 
     Args:
         graph: the graph.
@@ -208,11 +222,51 @@ def with_stated_batch(
         if sizes is not None and sizes.size == 4:
             stated[node.data_inputs[2]] = int(sizes.numpy()[0])
     if len({*stated.values()}) != 1:
-        return dict(chosen)
+        return _with_batch_that_fits(graph, open_batches, chosen, fetches, types)
     batch = next(iter(stated.values()))
     wider = {name: (batch, *shape[1:]) if name in open_batches else shape for name, shape in chosen.items()}
     failed = _batches(graph, chosen, stated, types) != {batch}
     return wider if failed and _batches(graph, wider, stated, types) == {batch} else dict(chosen)
+
+
+def _with_batch_that_fits(
+    graph: Graph, open_batches: Sequence[str], chosen: Mapping[str, tuple[int, ...]], fetches: Sequence[str],
+    types: Mapping[str, DType],
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    batches = stated_batches(graph, fetches) if open_batches else []
+    if not batches:
+        return dict(chosen)
+
+    def computes(shapes: Mapping[str, tuple[int, ...]]) -> bool:
+        from pocketgraph.kernels.shapes import infer
+
+        feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
+        try:
+            infer(graph, feeds, outputs=fetches, strict=True, complete=False)
+        except GraphError:
+            return False
+        return True
+
+    fits = _runs(graph, chosen, types) if is_model_file(graph) else computes
+    wider = ({name: (batch, *chosen[name][1:]) for name in open_batches} for batch in batches)
+    tried = ({**chosen, **batched} for batched in ({}, *wider))
+    return next((shapes for shapes in tried if fits is None or fits(shapes)), dict(chosen))
+
+
+def stated_batches(graph: Graph, fetches: Sequence[str] = ()) -> list[int]:
+    """Batches that a graph may need where one sample is too few, the likeliest first; none where nothing says so."""
+    nodes = [node for node in graph if node.op in RESHAPES or node.op == "Squeeze"]
+    reached = reachable(graph, fetches, data_only=True, missing_ok=True) if nodes and fetches else None
+    found: dict[int, None] = {}
+    for node in nodes:
+        if reached is not None and node.name not in reached:
+            continue
+        if node.op == "Squeeze":
+            found |= {} if node.attrs.get("squeeze_dims") else {2: None}
+        elif len(node.data_inputs) == 2 and (sizes := graph.constant(node.data_inputs[1])) is not None:
+            is_row = sizes.dtype in (INT32, INT64) and sizes.size > 1
+            found |= {int(sizes.numpy().reshape(-1)[0]): None} if is_row else {}
+    return [batch for batch in found if 1 < batch <= MOST_STATED]
 
 
 def _batches(
