@@ -1121,3 +1121,21 @@ def test_c_is_not_made_of_a_file_and_the_kinds_that_run_one_are_named(tmp_path: 
     with pytest.raises(UsageError, match="a kind that runs the file itself: android, ios, pi, web"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "app")
     assert not (tmp_path / "app").exists()
+
+
+def test_a_model_that_magnifies_rounding_is_sent_to_export_and_its_file_is_taken(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """``app`` has no ``--tolerance`` to pass, ``export`` has."""
+    weights = np.random.default_rng(0).random((64, 8), np.float32) * 1e5
+    x = "x = Placeholder(dtype=float, shape=[1, 64])"
+    graph = parse(f"{x}\nw = Const(float 0.0)\nm = MatMul(x, w, T=float)\ny = Sin(m, T=float)")
+    model, file, out = str(tmp_path / "net.pb"), str(tmp_path / "net.tflite"), str(tmp_path / "out")
+    save(graph.map_nodes(lambda node: const("w", weights) if node.name == "w" else node), model)
+    assert call("app", "pi", model, "-o", out) == 1
+    said = capsys.readouterr().err
+    told = re.search(r"--tolerance=(\S+) of `pocketgraph export`, whose \.tflite file `app` takes", said)
+    assert told is not None
+    assert not (tmp_path / "out").exists()
+    assert call("export", model, "-o", file, f"--tolerance={told[1]}") == 0
+    assert call("app", "pi", file, "-o", out) == 0

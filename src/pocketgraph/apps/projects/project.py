@@ -15,6 +15,7 @@ from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects.app_names import AppName
 from pocketgraph.apps.projects.sound import SoundParameters
 from pocketgraph.errors import option
+from pocketgraph.exporting.export_verification import DifferenceError
 from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
@@ -119,13 +120,22 @@ class Project:
             path: where.
             labelled: whether it gets the labels.
             options: of the target.
+
+        Raises:
+            DifferenceError: it computes something else than the graph.
         """
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if self.source:
             shutil.copyfile(self.source, path)
             return None
         model = self.model if labelled else replace(self.model, labels=())
-        made = export_model(model, path, TARGETS[self.engine], options)
+        try:
+            made = export_model(model, path, TARGETS[self.engine], options)
+        except DifferenceError as error:
+            if self.engine != "tflite" or option("tolerance") not in error.hint:
+                raise
+            hint = f"{error.hint} of `pocketgraph export`, whose .tflite file `app` takes"
+            raise DifferenceError(error.what, where=error.where, hint=hint) from error
         self.notes += [note for note in made.notes if note not in self.notes]
         return made
 
