@@ -79,6 +79,7 @@ NAMES = """
     object = Greater(in/val.x-1, floats, T=float)
     long = Cast(is, SrcT=int32, DstT=int64)
 """
+GIVEN = ("fun/when", "object", "long")
 OLD = """
     x = Placeholder(dtype=float, shape=[?, 2])
     k = Placeholder(dtype=int32, shape=[1])
@@ -107,10 +108,14 @@ def source_of(name: str, folder: pathlib.Path) -> tuple[Graph | pathlib.Path, di
         "logits": (LOGITS, {"labels": LABELS, "input_mean": 127.5, "input_std": 127.5}),
         "gray": (GRAY, {"labels": LABELS}),
         "of_two": (OF_TWO, {"labels": ["no", "yes"], "input_mean": 120.0, "input_std": 64.0}),
-        "names": (NAMES, {"outputs": ["fun/when", "object", "long"], "name": '?names "x" it\'s'}),
+        "names": (NAMES, {"name": '?names "x" it\'s'}),
     }
     text, how = texts[name]
-    return parse(text), how
+    made = parse(text)
+    if name == "names":
+        taken = {'a "b" $c \\u ☘': "in/val.x-1:0", "is": "is:0"}
+        made = made.replace(signatures={DEFAULT_SIGNATURE: Signature(taken, {key: f"{key}:0" for key in GIVEN})})
+    return made, how
 
 
 PICTURES = ("classes", "logits", "gray", "of_two", "int8", "uint8")
@@ -247,7 +252,8 @@ def best_and_numbers(lines: list[str]) -> tuple[list[tuple[int, str, float]], np
     """What the app shows of a picture, and its numbers."""
     assert lines[0] == "tests 1 failed 0", lines
     numbers = np.array(lines[1].split()[1:], np.float64)
-    shown = [re.fullmatch(r"Recognition\(index=(\d+), title=(.*), score=(\S+)\)", line) for line in lines[2:]]
+    assert lines[2] == "the same by TensorFlowInferenceInterface: true"
+    shown = [re.fullmatch(r"Recognition\(index=(\d+), title=(.*), score=(\S+)\)", line) for line in lines[3:]]
     return [(int(one[1]), one[2], float(one[3])) for one in shown if one is not None], numbers
 
 
