@@ -41,6 +41,8 @@ def outputs_of(name: str) -> list[str]:
 
 
 def exported(name: str, place: pathlib.Path, **options: Any) -> Any:
+    if name == "until_it_is_near":  # made-up numbers have no roots
+        options["samples"] = {"x": feeds_of(name)["x"][None]}
     return pocketgraph.export(graph_file(FOLDER, name), place, outputs=outputs_of(name), force=True, **options)
 
 
@@ -145,6 +147,6 @@ def test_what_a_loop_cannot_be_is_said(tmp_path: pathlib.Path) -> None:
         "x = Placeholder(dtype=float, shape=[1,4])\nn = Placeholder(dtype=int32, shape=[])\n"
         + counted_loop("n", "axis = Const(int32 0, ^i)\nnext = ConcatV2(v, v, axis, T=float, N=2, Tidx=int32)")
     )
-    with pytest.raises(LackingError, match="is only known when running|then"):
+    with pytest.raises(LackingError, match=r"a loop's variable is v|is only known when running"):
         pocketgraph.export(growing, tmp_path / "net.tflite", outputs=["y"])
     assert not (tmp_path / "net.tflite").exists()
