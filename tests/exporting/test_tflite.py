@@ -26,6 +26,7 @@ from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.writing.schema import OPERATORS as EMITTED
+from pocketgraph.runtime.session import Session
 from support import ROOT, golden, model_dir, needs_shared, script
 
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
@@ -336,7 +337,7 @@ def test_operators_that_are_missing_are_all_named(tmp_path: pathlib.Path, capsys
     assert "benchmark_model" not in said
 
 
-def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathlib.Path) -> None:
+def test_a_loop_whose_length_is_fed_is_a_while(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         n = Placeholder(dtype=int32, shape=[])
         zero = Const(int32 0)
@@ -353,11 +354,26 @@ def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathli
         exit = Exit(switch, T=int32)
         minus = Neg(n, T=int32)
     """)
-    with pytest.raises(LackingError, match="a loop whose length depends on the input cannot be written out"):
-        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"])
-    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"], values={"n": 3})
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"])
+    assert made.checks[0].passed
+    with Session(tmp_path / "net.tflite") as session:
+        for count, wanted in ((-2, 0), (0, 0), (7, 7)):
+            (found,) = session.run(list(session.outputs), {next(iter(session.inputs)): np.int32(count)})
+            assert found == wanted
+    made = pocketgraph.export(graph, tmp_path / "known.tflite", outputs=["exit"], values={"n": 3})
     assert made.checks[0].passed
     signatures = {"loop": Signature({"n": "n:0"}, {"m": "exit:0"}), "less": Signature({"n": "n:0"}, {"m": "minus:0"})}
+    both = pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "both.tflite")
+    assert [check.passed for check in both.checks] == [True, True]
+
+
+def test_a_signature_that_cannot_be_written_says_which_ones_can(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        n = Placeholder(dtype=int32, shape=[2])
+        draw = RandomUniform(n, T=int32, dtype=float)
+        minus = Neg(n, T=int32)
+    """)
+    signatures = {"draw": Signature({"n": "n:0"}, {"m": "draw:0"}), "less": Signature({"n": "n:0"}, {"m": "minus:0"})}
     with pytest.raises(LackingError, match="signatures=less leaves out the signatures that need it"):
         pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "both.tflite")
     made = pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "both.tflite", signatures=["less"])

@@ -11,6 +11,7 @@ from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import MERGE, SWITCH
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Program
@@ -19,6 +20,7 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.conversion.int8_conversion import left_in_float, take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
+from pocketgraph.quantization.loop_lowering import is_of_loop
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
 from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
@@ -220,8 +222,11 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
         from pocketgraph.litert.part_lowering import Trial
 
         graph = simple.known.graph
-        trial = Trial(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))
+        trial = Trial(graph, simple.nodes, simple.outputs, simple.inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
+        if simple.has_loops and graph[refusal.node].op not in (*MERGE, *SWITCH):
+            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], simple.inferred)}
+            reasons = {**others, refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
 
 

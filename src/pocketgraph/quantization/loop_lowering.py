@@ -12,13 +12,14 @@ kernel WHILE of the LiteRT project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import BOOL, RESOURCE
+from pocketgraph.graph.dtype import BOOL, RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ENTER, EXIT, MERGE, PASSES, SWITCH
+from pocketgraph.graph.op_traits import ENTER, EXIT, MERGE, PASSES, SWITCH, ops_with
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.part_lowering import is_static, lower_one
@@ -29,6 +30,7 @@ from pocketgraph.runtime.engines.frames import ROOT, Loop, LoopFrame, split
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.constant_trip_counts import behind, heads_of
 
+CONTROL_FLOW = ops_with("control_flow")
 Fallback = Callable[[Emit, Node], None] | None
 
 
@@ -45,7 +47,7 @@ class LoopLowering:
         self.items = plan.items
         self.fallback = fallback
 
-    def emit_all(self, emit: Emit, outputs: Sequence[Endpoint]) -> None:
+    def emit_all(self, emit: Emit, outputs: Iterable[Endpoint]) -> None:
         """Emits what computes these tensors.
 
         Raises:
@@ -53,7 +55,7 @@ class LoopLowering:
         """
         self._region(emit, outputs, ROOT)
 
-    def _region(self, emit: Emit, ends: Sequence[Endpoint], frame: LoopFrame) -> None:
+    def _region(self, emit: Emit, ends: Iterable[Endpoint], frame: LoopFrame) -> None:
         """Emits what computes tensors of one frame."""
         own, inner = split(self._needed(emit, ends, frame), frame, self.items, self.plan.frames)
         for unit, _ in ordered_units(own, inner, self.plan):
@@ -63,7 +65,7 @@ class LoopLowering:
                 assert isinstance(unit, str)
                 self._node(emit, self.items[unit])
 
-    def _needed(self, emit: Emit, ends: Sequence[Endpoint], frame: LoopFrame) -> list[str]:
+    def _needed(self, emit: Emit, ends: Iterable[Endpoint], frame: LoopFrame) -> list[str]:
         """The nodes that compute these tensors and are not emitted yet, of the frame and the loops in it."""
         found: set[str] = set()
         waiting = [endpoint for endpoint in ends if str(endpoint) not in emit.values]
@@ -146,9 +148,7 @@ class LoopLowering:
         outputs = [Value(f"{name}/last", value.dtype, value.shape) for name, value in carried.items()]
         ends = dict(zip(carried, outputs, strict=True))
         outputs += [Value(f"{value.name}/last", value.dtype, value.shape) for value in around.values()]
-        emit.operations.append(
-            Operation("WHILE", [*given], outputs, nodes=(condition.node.name,), bodies=(test, turn))
-        )
+        emit.operations.append(Operation("WHILE", [*given], outputs, nodes=(condition.node.name,), bodies=(test, turn)))
         for item in exits:
             name = behind(self.items, item.data[0]).node
             if name in ends:
@@ -165,3 +165,8 @@ class LoopLowering:
             yield emit.operations
         finally:
             emit.operations, emit.values = outside
+
+
+def is_of_loop(node: Node, inferred: Inferred) -> bool:
+    """Whether a node has no meaning by itself, as what makes up loops, and fills and reads arrays of tensors."""
+    return node.op in CONTROL_FLOW or node.op in LOWERINGS or inferred.dtype(f"{node.name}:0") in (RESOURCE, VARIANT)

@@ -71,7 +71,11 @@ def is_fitted(state: QuantizationState) -> bool:
 
 def check_layers(state: QuantizationState) -> bool:
     """Refuses a model without layers to quantize."""
-    has_layers = state.hybrid or layers_in_rounds(state.program) or any(map(is_layer, state.coded))
+    has_layers = (
+        state.hybrid
+        or any(map(is_layer, state.coded))
+        or (state.options.with_tables and layers_in_rounds(state.program))
+    )
     if not has_layers:
         hint = "it has no convolutions or matrix products"
         if any(is_layer(operation) for operation in state.program.operations):
@@ -140,7 +144,7 @@ CONVERSION_STEPS = (
     Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
     Step("loop_weights", "layers in the rounds of loops quantize their operand anew, as rounding would add up",
-         code_rounds, lambda state: bool(layers_in_rounds(state.program))),
+         code_rounds, lambda state: state.options.with_tables and bool(layers_in_rounds(state.program))),
     Step("constant_compression", "large constants that are read as floats are kept in eight bits",
          constant_compression.apply, lambda state: state.options.with_tables),
 )  # fmt: skip

@@ -89,7 +89,9 @@ def quantize_weights(
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    notes = _notes(weights, codes, tables, len(halves), layers_in_rounds(program), dynamic=dynamic)
+    notes = _notes(
+        weights, codes, tables, len(halves), layers_in_rounds(program) if with_tables else 0, dynamic=dynamic
+    )
     options = QuantizationOptions(rounding=rounding, threads=threads)
     state = QuantizationState(
         program, samples, count, options, tell, seen=seen, weights=weights, halves=halves, notes=notes
@@ -102,16 +104,13 @@ def code_rounds(state: QuantizationState) -> bool:
     """The step: layers in the rounds of loops get weights in eight bits, and what is around them stays in float."""
     program = state.converted.program
     for operation in program.operations:
-        bodies = [
-            with_quantized_weights(body, dynamic=state.options.bits == 8, with_tables=state.options.with_tables)
-            for body in operation.bodies
-        ]
-        operation.bodies = tuple(bodies)
+        dynamic = state.options.bits == 8
+        operation.bodies = tuple(with_quantized_weights(body, dynamic=dynamic) for body in operation.bodies)
     coded = layers_in_rounds(state.program)
     if coded:
         state.notes.append(
-            f"{counted(coded, 'layer')} in the rounds of a loop: weights in eight bits, and what is around them in float, "
-            "because a round's rounding comes back in all later ones"
+            f"{counted(coded, 'layer')} in the rounds of a loop: weights in eight bits, and what is around them in "
+            "float, because a round's rounding comes back in all later ones"
         )
     return bool(coded)
 
@@ -177,7 +176,8 @@ def with_quantized_weights(
         dynamic: have LiteRT compute with eight bits too where it quantizes operands by itself and that pays; otherwise,
             and for all other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
-        with_tables: have constants that rows are taken from in eight bits as well, as embeddings are.
+        with_tables: have constants that rows are taken from in eight bits as well, as embeddings are, and layers in
+            the rounds of loops; a graph has no place for those.
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers, as those in
             the rounds of loops have in any case.
         halves: the layers that get float16 weights, which are expanded when the model is loaded.
@@ -190,9 +190,10 @@ def with_quantized_weights(
     shared: dict[Value, Value] = {}
     tables: dict[Value, Value] = {}
     for original, operation in zip(program.operations, result.operations, strict=True):
-        operation.bodies = tuple(
-            with_quantized_weights(body, dynamic=dynamic, bits=bits, with_tables=with_tables) for body in original.bodies
-        )
+        if with_tables:
+            operation.bodies = tuple(
+                with_quantized_weights(body, dynamic=dynamic, bits=bits) for body in original.bodies
+            )
         if with_tables and operator_rules.is_table(operation):
             table = operation.inputs[0]
             assert table is not None

@@ -182,6 +182,8 @@ def _same(
     where = f" ({one.nodes[-1]})" if one.nodes else ""
     if one.code != two.code or len(one.inputs) != len(two.inputs):
         return f"other sizes need other operators{where}"
+    if one.bodies:
+        return f"a loop's tensors are of one size{where}"
     options = {key: value for key, value in one.options.items() if key != "new_shape"}
     if options != {key: value for key, value in two.options.items() if key != "new_shape"}:
         return f"{one.code} depends on the size{where}"

@@ -17,7 +17,7 @@ SMALL = 64 << 10  # bytes; larger constants are shared by whoever makes them, an
 
 
 PURE = OPERATORS.keys() - {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE"}
-"""Not a trait: operators of LiteRT that give the same for the same, and are told apart by their operands and options."""
+"""Not a trait: operators of LiteRT that give the same for the same operands and options."""
 
 
 def merge_equal_operations(program: Program) -> None:

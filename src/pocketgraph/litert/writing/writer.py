@@ -277,7 +277,7 @@ class _FileLayout:
         name = schema.OPERATORS[operation.code].options
         if name:
             options = schema.option_fields(name)
-            given = dict(zip(options.by_name, (self._places[id(body)] for body in operation.bodies)))
+            given = dict(zip(options.by_name, (self._places[id(body)] for body in operation.bodies), strict=False))
             table = tuple(
                 [
                     (options.by_name[key].slot, options.by_name[key].kind, _number(key, value))

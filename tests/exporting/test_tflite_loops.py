@@ -1,0 +1,152 @@
+"""Loops that stay loops in .tflite files: TensorFlow's numbers in LiteRT, with and without XNNPACK."""
+
+from __future__ import annotations
+
+import pathlib
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+import pocketgraph
+from command_line import call
+from graph_files import graph_file, graph_names
+from loop_text import counted_loop
+from pocketgraph.exporting.programs import LackingError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import HALF, INT8
+from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.float_program import simplified
+from support import ROOT
+
+FOLDER = ROOT / "tests" / "fixtures" / "loops"
+GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
+NAMES = graph_names(FOLDER)
+RECURRENT = ["dynamic_rnn", "lstm"]
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def feeds_of(name: str) -> Arrays:
+    return {key.split("/")[2]: value for key, value in GOLDEN.items() if key.startswith(f"{name}/in/")}
+
+
+def wanted_of(name: str) -> list[np.ndarray[Any, Any]]:
+    return [GOLDEN[f"{name}/out/{number}"] for number in range(len(GOLDEN[f"{name}/outputs"]))]
+
+
+def outputs_of(name: str) -> list[str]:
+    return [str(each) for each in GOLDEN[f"{name}/outputs"]]
+
+
+def exported(name: str, place: pathlib.Path, **options: Any) -> Any:
+    if name == "until_it_is_near":  # made-up numbers have no roots
+        options["samples"] = {"x": feeds_of(name)["x"][None]}
+    return pocketgraph.export(graph_file(FOLDER, name), place, outputs=outputs_of(name), force=True, **options)
+
+
+def interpreted(path: pathlib.Path, name: str, *, threads: int = 1, plain: bool = False) -> list[np.ndarray[Any, Any]]:
+    """What LiteRT gives in the second run, whose variables begin anew."""
+    by = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if plain else OpResolverType.AUTO
+    runner = Interpreter(str(path), num_threads=threads, experimental_op_resolver_type=by).get_signature_runner()
+    given = {key: np.asarray(value) for key, value in feeds_of(name).items()}
+    runner(**given)
+    found = runner(**given)
+    return [found[output.removesuffix(":0")] for output in outputs_of(name)]
+
+
+def assert_near(found: list[np.ndarray[Any, Any]], name: str, apart: float) -> None:
+    for got, want in zip(found, wanted_of(name), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=apart * max(1, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_are_tensorflows(name: str, tmp_path: pathlib.Path) -> None:
+    made = exported(name, tmp_path / "net.tflite")
+    assert all(check.passed for check in made.checks)
+    assert any(node.op == "tfl.while" for node in pocketgraph.load(tmp_path / "net.tflite"))
+    for threads in (1, 2):
+        for plain in (False, True):
+            assert_near(interpreted(tmp_path / "net.tflite", name, threads=threads, plain=plain), name, 1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_gives_the_same_of_the_file(name: str, tmp_path: pathlib.Path) -> None:
+    exported(name, tmp_path / "net.tflite")
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        found = session.run(list(session.outputs), feeds_of(name))
+    assert_near(found, name, 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.tflite")))
+def test_files_of_the_converter_are_read_and_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = pocketgraph.load(FOLDER / f"{name}.tflite")
+    assert any(node.op in ("tfl.while", "tfl.unidirectional_sequence_lstm") for node in graph)
+    with pocketgraph.Session(graph) as session:
+        found = session.run(list(session.outputs), feeds_of(name))
+    assert_near(found, name, 1e-5)
+    call("summarize", FOLDER / f"{name}.tflite")
+    assert "body" not in capsys.readouterr().out.split("constants:")[0]
+
+
+def program_of(graph: Graph, outputs: list[str], feeds: Arrays) -> Any:
+    return simplified(graph, outputs, {key: value.shape for key, value in feeds.items()}).lowered()
+
+
+def test_a_round_reads_and_writes_its_own_element_and_weights_are_in_the_file_once(tmp_path: pathlib.Path) -> None:
+    program = program_of(graph_file(FOLDER, "dynamic_rnn"), outputs_of("dynamic_rnn"), feeds_of("dynamic_rnn"))
+    assert [len(operation.bodies) for operation in program.operations if operation.bodies] == [2]
+    _, test, turn = program.programs()
+    assert {operation.code for operation in test.operations} == {"LESS"}
+    codes = Counter(operation.code for operation in turn.operations)
+    assert codes["GATHER"] == codes["DYNAMIC_UPDATE_SLICE"] == codes["FULLY_CONNECTED"] == 1
+    assert len(turn.inputs) == len(turn.outputs) == len(test.inputs)
+    exported("dynamic_rnn", tmp_path / "net.tflite")
+    assert (tmp_path / "net.tflite").stat().st_size < 12_000  # of 9 x 24 weights; 300 rounds would be a megabyte
+
+
+@pytest.mark.parametrize("mode", ["float16", "dynamic"])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_weights_in_rounds_are_made_smaller(name: str, mode: str, tmp_path: pathlib.Path) -> None:
+    made = exported(name, tmp_path / "net.tflite", mode=mode)
+    assert made.checks[0].passed
+    assert_near(interpreted(tmp_path / "net.tflite", name), name, 0.002 if mode == "float16" else 0.03)
+    halves = [node for node in pocketgraph.load(tmp_path / "net.tflite") if node.attr("dtype", None) is HALF]
+    assert bool(halves) == (mode == "float16")
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "static"])
+def test_layers_in_rounds_have_codes_and_it_is_said(mode: str, tmp_path: pathlib.Path) -> None:
+    """Where a matrix is large enough to be worth it; NumPy has the same numbers."""
+    random = np.random.default_rng(3)
+    weights = random.normal(size=(40, 40)).astype(np.float32) / 8
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[1,40])\nn = Placeholder(dtype=int32, shape=[1])\nw = Const(float 0)\n"
+        "first = Const(int32 0)\nmost = Max(n, first, T=int32, Tidx=int32)\nother = MatMul(x, w, T=float)\n"
+        + counted_loop("most", "step = MatMul(v, w_in, T=float)\nnext = Tanh(step, T=float)", start="other",
+                       given={"w": "float"})
+    )  # fmt: skip
+    graph = graph.map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
+    samples = {"x": random.normal(size=(8, 40)).astype(np.float32), "n": np.full((8, 1), 5, np.int32)}
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode=mode, samples=samples)
+    in_rounds = [node for node in pocketgraph.load(tmp_path / "net.tflite") if node.name.startswith("body_")]
+    assert sum(node.op == "Const" and node.attrs["dtype"] is INT8 for node in in_rounds) == 1
+    said = "1 layer in the rounds of a loop: weights in eight bits"
+    assert any(note.startswith(said) for note in made.notes) == (mode == "static")
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        found = session.run(list(session.outputs), {"x": samples["x"][:1], "n": samples["n"][0]})[0]
+    state = samples["x"][:1] @ weights
+    for _ in range(5):
+        state = np.tanh(state @ weights)
+    np.testing.assert_allclose(found, state, atol=0.05)
+
+
+def test_what_a_loop_cannot_be_is_said(tmp_path: pathlib.Path) -> None:
+    growing = parse(
+        "x = Placeholder(dtype=float, shape=[1,4])\nn = Placeholder(dtype=int32, shape=[])\n"
+        + counted_loop("n", "axis = Const(int32 0, ^i)\nnext = ConcatV2(v, v, axis, T=float, N=2, Tidx=int32)")
+    )
+    with pytest.raises(LackingError, match=r"a loop's variable is v|is only known when running"):
+        pocketgraph.export(growing, tmp_path / "net.tflite", outputs=["y"])
+    assert not (tmp_path / "net.tflite").exists()
