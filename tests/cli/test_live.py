@@ -181,6 +181,26 @@ def test_a_label_map_beside_a_detector_names_what_it_finds(tmp_path: pathlib.Pat
     assert "pets_label_map.pbtxt' names the classes" in said.err
 
 
+def test_two_labels_beside_a_model_make_its_one_share_that_of_a_class(tmp_path: pathlib.Path, capsys: Any) -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        axes = Const(int32 [1, 2])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        w = Const(float [[1], [1], [1]])
+        score = MatMul(means, w, T=float)
+        y = Sigmoid(score, T=float)
+    """
+    save(parse(text), tmp_path / "pets.pb")
+    Image.new("RGB", (8, 8), (255, 255, 255)).save(tmp_path / "photo.png")
+    call_live = ("live", tmp_path / "pets.pb", f"--input={tmp_path / 'photo.png'}", "-o", tmp_path / "out.jsonl")
+    for labels, kind in (("", "benchmark"), ("ant\nbee\ncat\n", "benchmark"), ("cat\ndog\n", "classify")):
+        (tmp_path / "labels.txt").write_text(labels)
+        assert call(*call_live) == 0
+        assert f"--app={kind}" in capsys.readouterr().err
+    (answer,) = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert answer["classes"][0]["label"] == "dog"
+
+
 def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:
     (model.parent / "labels.txt").write_text("red\ngreen\n")
     assert live(model, "photos", "-") == 0

@@ -6,16 +6,19 @@ import io
 import pathlib
 import struct
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pocketgraph
+from command_line import call
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
 from pocketgraph.formats import Kind, identify
-from pocketgraph.graph import Graph, Node, const
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.protobuf import wire
 from support import model_dir, needs_shared
@@ -92,6 +95,7 @@ CONTENTS: list[tuple[Kind, bytes]] = [
         Kind.TENSORFLOW_JS_WEIGHTS,
         b'[{"weights": [{"name": "w", "shape": [2], "dtype": "float32"}], "paths": ["w.bin"]}]',
     ),
+    (Kind.KERAS_METADATA, b'\n\x74\x1a\x04root"\x14_tf_keras_sequential*P{"name": "x0", "trainable": true'),
     (Kind.JSON, b'{"labels": ["daisy"]}'),
     (Kind.TEXT, b"daisy\nroses\n"),
     (Kind.EMPTY, b""),
@@ -160,6 +164,29 @@ def test_directories(tmp_path: pathlib.Path) -> None:
     assert identify(tmp_path).kind is Kind.CHECKPOINT_DIRECTORY
     (tmp_path / "saved_model.pb").write_bytes(SAVED_MODEL)
     assert identify(tmp_path).kind is Kind.SAVED_MODEL
+
+
+def test_files_beside_a_graph_are_not_proposed_as_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "fingerprint.pb").write_bytes(b"\x08\x01")
+    (tmp_path / "keras_metadata.pb").write_bytes(b'\n\x74\x1a\x04root"\x14_tf_keras_sequential*P{')
+    assert identify(tmp_path).next == "give the model file inside"
+
+
+def test_a_checkpoint_whose_data_are_cut_off_or_missing_is_damaged(tmp_path: pathlib.Path, capsys: Any) -> None:
+    values = {"w": Tensor.from_numpy(np.ones((100, 100), np.float32)), "b": Tensor.from_numpy(np.ones(2, np.float32))}
+    write_checkpoint(tmp_path / "model.ckpt-5", values)
+    data = tmp_path / "model.ckpt-5.data-00000-of-00001"
+    whole = data.read_bytes()
+    for path in (tmp_path, tmp_path / "model.ckpt-5", tmp_path / "model.ckpt-5.index"):
+        data.write_bytes(whole)
+        assert call("identify", path) == 0
+        assert "2 tensors of 40.01 kB" in capsys.readouterr().out
+        data.write_bytes(whole[:1000])
+        assert call("identify", path) == 1
+        assert "which has only 1000; the file was cut off, copy it again" in capsys.readouterr().out
+        data.unlink()
+        assert call("identify", path) == 1
+        assert "the data file is missing, it holds 'b'" in capsys.readouterr().out
 
 
 def test_a_prefix_that_no_file_has(tmp_path: pathlib.Path) -> None:

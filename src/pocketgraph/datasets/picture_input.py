@@ -152,7 +152,8 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         graph: the graph.
         layer: node or tensor name.
         width, height: what the caller asks for, None to go by the graph.
-        fallback: the size where neither the caller nor the graph tells, nor resizes to one itself.
+        fallback: the size where neither the caller nor the graph tells, nor resizes to one itself; 0 for that of each
+            picture.
 
     Raises:
         UsageError: the layer takes no picture, not one of this size, or its size is not known.
@@ -181,7 +182,8 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
     channels = _one_or_three(dims[layout.index("C")], node)
     batch = dims[0] or 1 if len(dims) == 4 else 1
-    if rows is columns is height is width is fallback is None and layout != "NCHW" and resize_nodes(graph, node.name):
+    is_open = rows is columns is height is width is None and layout != "NCHW"
+    if is_open and (fallback == 0 or (fallback is None and resize_nodes(graph, node.name))):
         return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
     resizing = graph_resizing(graph, node.name) if layout != "NCHW" else None
     usual = (fallback, fallback) if resizing is None else resizing.size

@@ -63,6 +63,10 @@ class Kind(Enum):
         "a list of weights for TensorFlow.js, without a graph",
         "the graph is in the program that loads them: build it there as a tf.model, whose save() writes a model.json",
     )
+    KERAS_METADATA = (
+        "what Keras tells of a SavedModel's layers, without the model",
+        "give the directory of the whole SavedModel, which has saved_model.pb and variables/, too",
+    )
     JSON = ("a JSON file", "give the model file instead")
     TEXT = ("a text file that describes no model", "give the model file instead")
     EMPTY = ("an empty file", AGAIN)
@@ -84,6 +88,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
         return found
     if ".data-" in path and re.search(r"\.data-\d+-of-\d+$", path):
         return Kind.CHECKPOINT_DATA
+    if head[:1] == b"\n" and OF_KERAS_METADATA.match(head, 2):
+        return Kind.KERAS_METADATA
     return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
 
 
@@ -91,6 +97,8 @@ KERAS_WEIGHTS = ".weights.h5"
 """How the files of ``save_weights`` must end in Keras 3."""
 OF_MODEL = b"model_config"
 """The attribute that a whole model has, and a file of weights, which begins with the names of its layers, has not."""
+OF_KERAS_METADATA = re.compile(rb".?(\x10.)?\x1a\x04root\x22.?_tf_keras_", re.DOTALL)
+"""The number, the path and the kind of the first object that keras_metadata.pb describes."""
 SEAL = b"PGSEAL\x01\n"  # see sealed.py
 MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89HDF\r\n\x1a\n", Kind.HDF5), (b"\x89PNG\r\n\x1a\n", Kind.IMAGE), (b"\xff\xd8\xff", Kind.IMAGE),

@@ -21,6 +21,8 @@ CHECKPOINTS = frozenset((
 ))  # fmt: skip
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
 KERAS_SUFFIXES = (".keras", ".h5")
+BESIDE_MODELS = ("keras_metadata.pb", "fingerprint.pb")
+"""Files of SavedModels that hold no graph."""
 MOST_NAMED = 3  # of the models in a directory
 
 
@@ -148,7 +150,8 @@ def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
     for depth in range(4):
         for name in sorted(glob.glob(os.path.join(glob.escape(path), *["*"] * depth, "*"))):
             is_part = any(name.startswith(os.path.join(whole, "")) for whole in found)
-            if not is_part and (name.endswith(suffixes) or _is_model(name)):
+            is_named = name.endswith(suffixes) and os.path.basename(name) not in BESIDE_MODELS
+            if not is_part and (is_named or _is_model(name)):
                 found.append(name)
         if len(found) >= MOST_NAMED:
             break

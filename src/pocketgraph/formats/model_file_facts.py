@@ -196,13 +196,18 @@ def of_checkpoint(identity: Identity) -> FileFacts:
             return FileFacts(dataclasses.replace(identity, next=step), bytes_of(identity.path))
     store = checkpoint.open_checkpoint(identity.path)
     entries: Mapping[str, BundleEntry] = {name: store.entry(name) for name in store}
-    total = 0
-    for entry in entries.values():
+    total, damage = 0, ""
+    for name, entry in entries.items():
         count = checkpoint_base.elements_of(entry.shape)
         total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
+        if not damage and entry.dtype in KNOWN:
+            try:
+                store[name]  # its place in the data is looked at, and not what is there
+            except FormatError as error:
+                damage = str(error)
     return FileFacts(
         identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix,
-        variables=_declared(entries),
+        damage=damage, variables=_declared(entries),
     )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ class IdentifiedFile(FileFacts):
         if self.kind is not Kind.MISSING:
             parts.append(bytes_text(self.bytes))
         if self.tensors is not None:
-            parts.append(f"{self.tensors} tensors of {bytes_text(self.tensor_bytes)}")
+            parts.append(f"{counted(self.tensors, 'tensor')} of {bytes_text(self.tensor_bytes)}")
         text = ", ".join(parts)
         for graph in self.graphs:
             tags = f"[{','.join(graph.tags)}] " if graph.tags else ""

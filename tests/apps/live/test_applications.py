@@ -59,15 +59,16 @@ def test_a_model_that_tells_the_best_class_alone_is_asked_for_its_scores() -> No
 
 
 @needs_shared
-def test_faces_are_where_the_golden_run_has_them() -> None:
+@pytest.mark.parametrize("is_sized", [True, False])
+def test_faces_are_where_the_golden_run_has_them(is_sized: bool) -> None:
+    """Also without a size: frames are not squeezed into a square first."""
     folder = model_dir("mtcnn_blaueck")
     feeds, wanted = golden(folder)
     picture = feeds["input:0"][..., ::-1].astype(np.uint8)
     app = application(
         pocketgraph.load(folder / "mtcnn.pb"),
         feeds={k[:-2]: feeds[k] for k in feeds if k != "input:0"},
-        width=picture.shape[1],
-        height=picture.shape[0],
+        **({"width": picture.shape[1], "height": picture.shape[0]} if is_sized else {}),
     )
     (found,) = app(Frame(picture, 0.0, alone=True)).detections
     scale = np.array([picture.shape[0], picture.shape[1]] * 2)

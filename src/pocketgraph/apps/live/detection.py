@@ -166,11 +166,11 @@ class DetectionApp(Settings):
             how[name] = value if how.get(name) is None else how[name]
         self.parts = list(found.tensors)
         tensors = [found.tensors[part] for part in self.parts]
-        side = (
-            None
-            if family.name == "detection_api" and _keeps_aspect_ratio(graph, how.get("input_layer"))
-            else USUAL_SIDE
-        )
+        side: int | None = USUAL_SIDE
+        if family.name == "detection_api" and _keeps_aspect_ratio(graph, how.get("input_layer")):
+            side = None
+        if family.name == "mtcnn":
+            side = 0  # it makes smaller pictures of each one itself, on which faces are as wide as they were
         self.model = PictureModel(graph, tensors, fallback=side, **how)
         self.family, self.labels = (
             family,
@@ -217,7 +217,7 @@ class DetectionApp(Settings):
         """What is in a frame, with identities unless it is alone."""
         pixels = given.pixels[..., ::-1] if self.family.reversed else given.pixels
         arrays, took = timed(self.model.of_pixels, pixels)
-        found = self.decoded(arrays)
+        found = self.decoded(arrays, pixels.shape[:2])
         if self.track == "off" or given.alone:
             return Answer(detections=tuple(found), counts={"now": len(found)}, milliseconds=took)
         self.tracker.line = float(self.line)
@@ -225,9 +225,10 @@ class DetectionApp(Settings):
         followed = self.tracker.match(found, given.time)
         return Answer(detections=tuple(followed), counts=self.tracker.counts(), milliseconds=took)
 
-    def decoded(self, arrays: Sequence[Array]) -> list[Detection]:
-        """What the model's outputs, in the order of its parts, say is in a frame."""
-        height, width = self.model.input.height, self.model.input.width
+    def decoded(self, arrays: Sequence[Array], size: tuple[int, ...] = (0, 0)) -> list[Detection]:
+        """What the model's outputs, in the order of its parts, say is in a frame; ``size`` are its height and width,
+        where the model takes pictures as they are."""
+        height, width = self.model.input.height or size[0], self.model.input.width or size[1]
         how = Reading(self.labels, height, width, float(self.threshold), self.anchors, float(self.overlap))
         return self.family.decode(dict(zip(self.parts, arrays, strict=True)), how)
 

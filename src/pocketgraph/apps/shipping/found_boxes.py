@@ -107,9 +107,10 @@ def _drawn(
     shown = ""
     for path, sample in zip(photos.files, photos.samples(), strict=True):
         pixels = _resized(image_loading.read(path, 3))
+        size = next((array.shape[-3:-1] for array in sample if array.ndim > 2), (0, 0))
         for name, each in ((FROZEN, model), (MODEL, file)):
             answers = app.model.of_pixels(pixels, dict(zip(outputs, each.run(sample), strict=False)))
-            found = app.decoded(answers)
+            found = app.decoded(answers, size)
             drawn = annotated(pixels, Answer(detections=tuple(found)))
             shown += figure(picture_in_page(drawn, SIDE, f"{path}, {name}"), text(f"{name}: {_words(found, app)}"))
     return f'<div class="figures">{shown}</div>'

@@ -109,6 +109,10 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     graph = read_model(model, wanted, signature=signature, notify=say)
     names = read_labels(labels) if labels else []
     found, output = chosen(graph, how["output_layer"], kind, names)
+    if found == "benchmark" and kind is None and not labels:  # one share is of two classes where a file names them
+        found, output = chosen(graph, how["output_layer"], labels=("", ""))
+        two = labels_of(None, model, graph, output, lambda note: None) if found == "classify" and output else ()
+        found = found if len(two) == 2 else "benchmark"
     if found == "speech":
         output = output or find_output(graph)
     if found in ("classify", "speech") and output is not None:
