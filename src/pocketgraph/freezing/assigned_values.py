@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from pocketgraph.errors import FormatError, GraphError
@@ -157,8 +158,11 @@ class _Library:
                 if given is not None:
                     holders.add(canonical(given))
                     waiting.append(canonical(given))
+        asked = {node_name(name) for name in outputs} if is_reference else set()
         live = self._live(graph, outputs)
-        if not writers or (graph is self.graph and not self._out_of_calls and live.isdisjoint(reads | calls.keys())):
+        if not writers or (
+            graph is self.graph and not self._out_of_calls and live.isdisjoint(reads | calls.keys() | asked)
+        ):
             return _Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, True, live, False)
         before = {node.name: reachable(graph, [node.name]) for node in writers}
         behind = {node.name: descendants(graph, [node.name]) for node in writers}
@@ -172,6 +176,7 @@ class _Library:
             after = sum(name in behind[node.name] for node in writers)
             if all(name in before[node.name] for node in writers[after:]):
                 readers[name] = after
+        readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             use = calls.get(node.name)
@@ -204,8 +209,10 @@ class _Library:
         if key not in self._uses:
             self._uses[key] = None  # for one that calls itself
             scope = self._scope(name)
-            argument = list(scope)[index].name if scope is not None else ""
-            found = self.accesses(scope, _results(scope), argument) if scope is not None else None
+            argument = next(islice(scope or (), index, None), None) if index >= 0 else None
+            found = None
+            if scope is not None and argument is not None and argument.op == "Placeholder":
+                found = self.accesses(scope, _results(scope), argument.name)
             if found is not None and scope is not None and found.is_ordered:
                 returns = any(canonical(ref) in found.holders for ref in scope.outputs)
                 reads = bool(found.readers) or any(use.reads for use in found.calls.values())
@@ -275,7 +282,11 @@ class _Library:
             after = found.readers.get(node.name, 0)
             if node.name in written:
                 result += made.get(node.name, [])
-                if node.name not in found.calls:
+                if node.name in found.readers:  # an output that is a reference: what it holds then
+                    update = claim_name(f"{node.name}/update", taken)
+                    read = Node(node.name, "Identity", [values[found.readers[node.name]], f"^{update}"], {"T": dtype})
+                    result += [node.replace(name=update), read]
+                elif node.name not in found.calls:
                     result.append(
                         node.replace(op="NoOp", inputs=node.control_inputs, attrs={}) if in_function else node
                     )
