@@ -239,3 +239,25 @@ def test_whether_a_frozen_variable_has_a_value_is_known() -> None:
     assert (frozen["has"].op, frozen["holds"].op) == ("Const", "IsVariableInitialized")  # as TensorFlow 1.15 leaves it
     with Session(frozen) as session:
         assert session.run(["y"], {})[0]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ("now = AssignAdd(v, x, T=float)", 5),
+        ("now = AssignSub(write, x, T=float)", 0),
+        ("now = Identity(write, T=float)", 2),
+    ],
+)
+def test_what_a_reference_gives_after_an_assignment_is_what_was_assigned(read: str, expected: float) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[])
+        v = VariableV2(dtype=float, shape=[])
+        write = Assign(v, x, T=float)
+        {read}
+
+    """)
+    frozen = freeze(graph, "now", {"v": Tensor.from_numpy(np.float32(3))}, control_flow="lower")
+    with Session(without_dead_updates(frozen, ["now"])[0]) as session:
+        assert session.run(["now"], {"x": np.float32(2)})[0] == expected

@@ -128,8 +128,7 @@ def retyped(
     Args:
         argument_types, result_types: new types by position.
         renamed: new names of tensors of the body, for the results.
-        further: the name and type of one more argument, the last, and the tensor that is one more result of this type
-            and name; "" for no such result.
+        further: the name, the type and the tensor of one more result.
 
     Raises:
         FormatError: the definition is damaged.
@@ -141,10 +140,8 @@ def retyped(
             if (number, kind) == (SIGNATURE, LEN):
                 signature = _signature(data, start, stop, name, argument_types, result_types)
                 if further is not None:
-                    argument, dtype, result = further
-                    declared = wire.bytes_field(ARG_NAME, argument) + wire.number_field(ARG_TYPE, dtype.number)
-                    kinds = (INPUT_ARG, OUTPUT_ARG) if result else (INPUT_ARG,)
-                    signature += b"".join(wire.bytes_field(kind, declared) for kind in kinds)
+                    declared = wire.bytes_field(ARG_NAME, further[0]) + wire.number_field(ARG_TYPE, further[1].number)
+                    signature += wire.bytes_field(OUTPUT_ARG, declared)
                 parts.append(wire.bytes_field(number, signature))
             elif (number, kind) == (RET, LEN):
                 key, value = _pair(data, start, stop)
@@ -152,7 +149,7 @@ def retyped(
                 parts.append(wire.bytes_field(number, entry))
             elif not (kind == LEN and _speaks_of(data, number, start, stop, argument_types)):
                 parts.append(data[at:stop])
-        if further is not None and further[2]:
+        if further is not None:
             entry = wire.bytes_field(1, further[0]) + wire.bytes_field(2, further[2])
             parts.append(wire.bytes_field(RET, entry))
     return Function(name, tuple(nodes), b"".join(parts))

@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.graph_variables import HANDLE_OP
 from pocketgraph.freezing.handles import NodeScope
 from pocketgraph.freezing.variables_in_calls import FrozenFunctions, has_function
-from pocketgraph.graph import DType, Graph, Node, Tensor, const
+from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.op_traits import FUNCTION_CALLS, PASSES_OR_ROUTES
@@ -42,6 +42,7 @@ def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
     * all carriers of a handle get the element type (1.15 only those between a variable and a read), and VariableShape,
       VarIsInitializedOp, ResourceGatherNd and gathers with batch_dims become constants, or ops that take them (1.15
       leaves or refuses them);
+    * in a loop, the axis of a gather waits for the indices, as TensorFlow loads no other (1.15 makes it without);
     * ``versions`` is kept (1.15 writes none; 2.x keeps it).
 
     Args:
@@ -99,7 +100,11 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
         kept = {key: value for key, value in node.attrs.items() if key != "_output_shapes"}
         yield Node(node.name, node.op, node.inputs, {**kept, "T": dtype})
     elif node.op in READERS:
-        yield from reading_value(node, dtype, taken, in_function=scope.in_function)
+        made = [*reading_value(node, dtype, taken, in_function=scope.in_function)]
+        waits = (
+            [f"^{node_name(node.data_inputs[1])}"] if len(made) > 1 and scope.is_entered(node.data_inputs[0]) else []
+        )
+        yield from (one.replace(inputs=waits) if one.op == "Const" else one for one in made)
     else:
         _refuse_function(node)
         yield node  # an assignment, say; leftovers.py speaks of it

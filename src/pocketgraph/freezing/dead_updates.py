@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
+from pocketgraph.graph.order import descendants, reachable
 
 
 def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, dict[str, str]]:
@@ -52,10 +54,12 @@ def _live_updates(graph: Graph, outputs: Collection[str], updates: Mapping[str, 
 
 
 def _is_read_after(graph: Graph, update: str, variable: str, computed_with: Collection[str]) -> bool:
-    """Whether one of these nodes takes the variable when an assignment has been made."""
+    """Whether one of these nodes takes the variable when an assignment has been made, itself or what hands it on."""
+    hands_on = descendants(graph, [variable], lambda node: node.op in PASSES_OR_ROUTES | REFERENCE_CARRIERS)
     return any(
         user.name != update and user.name in computed_with and update in reachable(graph, list(user.inputs))
-        for user in graph.consumers.get(variable, ())
+        for holder in (variable, *hands_on)
+        for user in graph.consumers.get(holder, ())
     )
 
 

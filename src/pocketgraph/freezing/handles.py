@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, option
-from pocketgraph.graph import DType, Node, canonical
-from pocketgraph.graph.op_traits import LOOPS, PASSES_OR_ROUTES
+from pocketgraph.graph import DType, Node, canonical, node_name
+from pocketgraph.graph.node import find_source
+from pocketgraph.graph.op_traits import ENTER, LOOPS, PASSES_OR_ROUTES
 
 """Ops that hand a variable's handle on."""
 _BODY_PORTS = {"Switch": ("output_false:0", "output_true:0")}  # how function bodies name outputs; else output:0
@@ -79,6 +80,12 @@ class NodeScope:
         for tensor in tensors:
             for node, _ in self._users.get(tensor, ()):
                 yield node
+
+    def is_entered(self, ref: str) -> bool:
+        """Whether a handle comes through the Enter of a loop, which a function's body has none of."""
+        nodes = {} if self.in_function else {node.name: node for node in self.nodes}
+        source = find_source(nodes, ref, PASSES_OR_ROUTES - ENTER)
+        return source is not None and nodes[node_name(source)].op in ENTER
 
     def taken(self, node: Node, found: Mapping[str, DType]) -> dict[int, DType]:
         """Which of a node's data inputs are handles, by position."""

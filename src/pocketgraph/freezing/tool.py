@@ -316,7 +316,7 @@ def _repaired(
         lines |= repairs_made
     if control_flow is not None and has_updates(part):
         kept = with_decided_branches(part, names, "keep")
-        assigned = with_assigned_values(kept, names, constants)
+        assigned = with_assigned_values(kept, names, constants, out_of_calls=control_flow == "keep")
         part = part if assigned is kept else extract_sub_graph(assigned, names)
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS, is_variable
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.function_body import reachable_functions
 from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
 
 
@@ -54,8 +55,9 @@ def is_update(node: Node) -> bool:
 
 
 def has_updates(graph: Graph) -> bool:
-    """Whether a graph or a function of it assigns to a variable."""
-    bodies = [graph.nodes.values(), *(function.nodes for function in graph.functions.values())]
+    """Whether a graph or a function that it calls assigns to a variable."""
+    called = reachable_functions(graph, graph.functions).values()
+    bodies = [graph.nodes.values(), *(function.nodes for function in called)]
     return any(is_update(node) for nodes in bodies for node in nodes)
 
 
