@@ -71,8 +71,7 @@ def quantize_weights(
     observed = copied(program)
     bound_masks(observed)  # only an infinity that a layer makes tells of damage
     seen = observe(observed, samples, count, tell, threads, keeps_floats=True) if count else {}
-    fewest = step_limits.FEWEST_COMPRESSED_ELEMENTS if count else step_limits.FEWEST_CODED_ELEMENTS
-    layers = codable_layers(program, bits, fewest)
+    layers = codable_layers(program, bits, step_limits.FEWEST_CODED_ELEMENTS)
     if rounding == "nearest" or not layers or not (graphs or count):
         codes = nearest_codes(layers)
     elif count:

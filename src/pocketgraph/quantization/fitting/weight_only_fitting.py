@@ -42,7 +42,7 @@ from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
-from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
+from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, samples_weighed_on
 from pocketgraph.quantization.observing.synthetic_inputs import is_picture, synthetic_inputs
 from pocketgraph.quantization.program_pass import copied
 
@@ -109,6 +109,9 @@ def fitted_to_samples(
         for operation in program.operations
         if operation in layers and is_reducible(operation) and uses[operator_rules.weights(operation)] == 1
     }
+    _weigh_small_layers(result, program, settings, held, threads)
+    wider = wider_weights(result, dynamic=dynamic)
+    settings = {operation: fit for operation, fit in settings.items() if operation not in wider}
     exact, given = LayerwiseExecution(held, max(threads - 1, 1)), LayerwiseExecution(held, threads)
 
     def exact_rows(operation: Operation) -> Array:
@@ -117,7 +120,9 @@ def fitted_to_samples(
 
     all_rows = mapped_ahead(exact_rows, settings, min(threads - 1, 1))
     for at, (operation, made) in enumerate(zip(program.operations, coded.operations, strict=True), 1):
-        if operation not in layers:
+        if wider.get(operation) == 16:
+            replace_weights(made, *_half(operation))
+        if operation not in layers or operation in wider:
             continue
         found = result.weights[operation]
         if operation in settings:
@@ -183,14 +188,52 @@ def fitted_to_training(
                     shifted = after + (found.bias - before) * factors
                     alone[operation] = (made, found.numpy() * _across(made, factors), shifted)
                     if fits_float16(values):
-                        half = values.astype(np.float16).astype(np.float64)
-                        halves[operation] = (made, half * _across(made, factors), after)
+                        halves[operation] = (made, _half(operation)[0] * _across(made, factors), after)
         progress("fitting weights", at, len(program.operations))
     if alone:
         analysis = SensitivityAnalysis(matched, lambda: held, step_limits.FEWEST_SYNTHETIC, threads)
-        result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
-        result.float16_noise = {operation: analysis.of_weights(*made) for operation, made in halves.items()}
+        _weigh(result, analysis, alone, halves)
     return result
+
+
+def _weigh_small_layers(
+    result: WeightOnlyCodes,
+    program: Program,
+    settings: Mapping[Operation, FitSettings],
+    held: Sequence[Sample],
+    threads: int,
+) -> None:
+    """Finds what the codes of each small layer alone would do; ``settings`` are of the layers that can be fitted."""
+    alone: dict[Operation, Replacement] = {}
+    halves: dict[Operation, Replacement] = {}
+    exact = LayerwiseExecution(held, threads)
+    for operation, fit in settings.items():
+        if operator_rules.weights(operation).size <= step_limits.MOST_SPARED_ELEMENTS:
+            (rows,) = collect(operation, [exact.to(program, operator_rules.data(operation))], len(held), fit)
+            found = fitted_codes(operation, rows, rows, math.inf, result.weights[operation], "corrected", fit)
+            alone[operation] = (operation, found.numpy(), found.bias)
+            if fits_float16(float_weights(operation)[0]):
+                halves[operation] = (operation, *_half(operation))
+    if alone:
+        count = min(samples_weighed_on(program), step_limits.FEWEST_SYNTHETIC)
+        _weigh(result, SensitivityAnalysis(program, lambda: iter(held), count, threads), alone, halves)
+
+
+def _weigh(
+    result: WeightOnlyCodes,
+    analysis: SensitivityAnalysis,
+    alone: Mapping[Operation, Replacement],
+    halves: Mapping[Operation, Replacement],
+) -> None:
+    """Notes the noise of layers' codes, and of their float16 weights."""
+    result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
+    result.float16_noise = {operation: analysis.of_weights(*made) for operation, made in halves.items()}
+
+
+def _half(operation: Operation) -> tuple[Array, Array]:
+    """A layer's weights as float16 holds them, and its bias, float64."""
+    values, bias = float_weights(operation)
+    return values.astype(np.float16).astype(np.float64), bias
 
 
 def layer_statistics(program: Program, graphs: Sequence[Graph]) -> dict[Operation, ChannelStatistics]:
