@@ -5,7 +5,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 CORE := $(VENV)/.core
 
-.PHONY: demo smoke test check docs format lint package oracle android-check random_graphs fuzz soak faults clean
+.PHONY: demo smoke test check docs format lint package oracle android_check random_graphs fuzz soak faults clean
 
 demo: $(CORE)
 	@$(BIN)/python examples/digits/demo.py
@@ -43,7 +43,7 @@ oracle: $(READY)
 # Compiles what `app android` writes, and runs its code in a Java with LiteRT. Debian's packages for it: default-jdk-headless, aapt,
 # junit4, and android-sdk-platform-23 (sid has it), or an Android SDK's folder in ANDROID_HOME. What is missing is told.
 KOTLIN := $(CURDIR)/build/kotlin/package
-android-check: $(READY) $(KOTLIN)/bin/kotlinc
+android_check: $(READY) $(KOTLIN)/bin/kotlinc
 	KOTLIN_HOME=$(KOTLIN) $(BIN)/python -m pytest -rs tests/apps/projects/test_android_builds.py
 
 $(KOTLIN)/bin/kotlinc:
