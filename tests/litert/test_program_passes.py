@@ -5,6 +5,7 @@ Both compute what the reference kernels compute of the graph that the program wa
 
 from __future__ import annotations
 
+import io
 from textwrap import dedent
 
 import numpy as np
@@ -63,3 +64,12 @@ def test_the_result_of_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_each_pass_has_a_picture() -> None:
     assert PICTURES.keys() == PASSES.keys()
+
+
+@pytest.mark.parametrize("is_x86", [True, False])
+def test_an_emulated_machine_does_not_have_what_its_host_says(is_x86: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """qemu's user mode and arm64 containers on x86 may show the host's /proc/cpuinfo."""
+    shown = io.BytesIO(b"flags\t\t: fpu avx512f avx512dq\n")
+    monkeypatch.setattr(narrow_convolutions, "open", lambda *how: shown, raising=False)
+    monkeypatch.setattr(narrow_convolutions, "is_x86", lambda: is_x86)
+    assert narrow_convolutions.has_wide_kernels.__wrapped__() == is_x86

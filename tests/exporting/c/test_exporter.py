@@ -12,14 +12,18 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from c_programs import STRICT, needs_cc
+from c_programs import STRICT, coded, library_of, needs_cc
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import programs
 from pocketgraph.exporting.c import building, c_exporter, library
+from pocketgraph.exporting.c.building import compiler
 from pocketgraph.exporting.c.operators.emitter_table import entry_of
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.formats.files import write_files
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 
 NET = parse("""
     picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])
@@ -383,3 +387,34 @@ def test_what_is_moved_is_there_for_the_next_operator_also_when_compilers_inline
     """)
     made = pocketgraph.export(graph, tmp_path / "net", target="c", outputs=["y"])
     assert made.checks[0].passed
+
+
+@needs_cc
+@pytest.mark.parametrize("io", ["float", "int8"])
+def test_a_library_that_rounds_floats_on_its_way_passes_within_their_noise(io: str, tmp_path: pathlib.Path) -> None:
+    """The last bit of a sine, which the C library and NumPy each compute their own way, decides on a code."""
+    x, sines, codes = Value("x", FLOAT, (1, 24)), Value("sines", FLOAT, (1, 24)), coded("codes", (1, 24), 1 / 128, 0)
+    steps = [Operation("SIN", [x], [sines]), Operation("QUANTIZE", [sines], [codes])]
+    if io == "float":
+        steps.append(Operation("DEQUANTIZE", [codes], [Value("numbers", FLOAT, (1, 24))]))
+    program = Program([x], [steps[-1].outputs[0]], steps)
+    array = np.random.default_rng(6).uniform(-1, 1, (1, 24)).astype(np.float32)
+    files = library_of(program, golden=([array], ProgramRunner(program)([array]))).files
+    assert b"double noise = 0.05;" in files["net_test.c"]
+    write_files(str(tmp_path), files)
+    flags = ["-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsanitize=address,undefined"]
+    sources = ["net.c", "net_weights.c", "net_test.c"]
+    subprocess.run([compiler(), *flags, *sources, "-lm", "-o", "test"], cwd=tmp_path, check=True)
+    golden = np.frombuffer(files["golden/output_0.bin"], np.float32 if io == "float" else np.int8)
+    few, many = golden.copy(), golden.copy()
+    few[:3] -= golden.dtype.type(1 / 128 if io == "float" else 1)
+    many[:12] = 0
+    for wanted, passes in ((golden, True), (few, True), (many, False)):
+        wanted.tofile(tmp_path / "golden/output_0.bin")
+        done = subprocess.run(["./test"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode == 0, "passed" in done.stdout) == (passes, passes), done.stdout
+
+
+def test_a_library_without_such_floats_has_to_give_every_number(tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(NET, tmp_path / "net", target="c")
+    assert "double noise = 0;" in (tmp_path / "net/model_test.c").read_text()

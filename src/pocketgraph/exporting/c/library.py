@@ -24,6 +24,7 @@ from pocketgraph.quantization.core.operator_rules import can_quantize
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays
 WORDS_A_LINE = 6
+NOISE = 0.05  # of the signal: 26 dB, where the last bit of floats decides on codes
 
 Place = Literal["auto", "array", "file"]
 Backend = Literal["plain", "xnnpack"]
@@ -109,7 +110,7 @@ def built(
     is_file = weights == "file" or (weights == "auto" and len(content) >= LARGE)
     access = filled_in(template("weights_file.h" if is_file else "weights_array.h"), name)
     made = {f"{name}.h": source_text.header(len(content), access), f"{name}.c": source_text.code(content)}
-    parts = _parts(name, is_file, len(content), layout, entering)
+    parts = _parts(name, is_file, len(content), layout, entering) | {"noise": f"{NOISE if _rounds(program) else 0:g}"}
     outputs_bytes = sum(value.size * value.dtype.size for value in program.outputs)
     on_board = backend == "plain" and not is_file and fits(len(content), layout.size, outputs_bytes)
     parts |= _picture_parts(normalization, labels) | _links(backend) | board_parts(on_board)
@@ -131,6 +132,16 @@ def built(
             for place, array in enumerate(arrays):
                 files[f"golden/{kind}_{place}.bin"] = np.ascontiguousarray(array).tobytes()
     return Library(name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), buffers)
+
+
+def _rounds(program: Program) -> bool:
+    """Whether floats that were computed are rounded to codes, so that the last bit of a float decides on a code."""
+    computed = {value for operation in program.operations for value in operation.outputs}
+    return any(
+        operation.code == "QUANTIZE" and value in computed and value is not None and value.dtype.is_floating
+        for operation in program.operations
+        for value in operation.inputs
+    )
 
 
 def check_float_operations(program: Program, backend: Backend = "plain") -> None:

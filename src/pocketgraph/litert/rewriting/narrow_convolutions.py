@@ -91,6 +91,8 @@ def _tiles(channels: int, depth: int) -> float:
 @lru_cache(maxsize=1)
 def has_wide_kernels() -> bool:
     """Whether XNNPACK's float kernels are those for AVX-512."""
+    if not is_x86():  # an emulated machine may show the file of the one that emulates it
+        return False
     try:
         with open("/proc/cpuinfo", "rb") as file:
             return b" avx512f " in file.read(1 << 16)

@@ -9,7 +9,8 @@ static PG_TARGET void PG_NAME(pg_nine_taps_f32)(const float *const *seen, const 
     pg_size c = 0;
 #if PG_LANES > 1
     const PG_V lo = PG_SET(range.lo), hi = PG_SET(range.hi);
-    for (; c + PG_LANES <= channels; c += PG_LANES) {
+    const pg_size whole = channels - channels % PG_LANES; /* GCC warns of the rest of c + PG_LANES <= channels */
+    for (; c < whole; c += PG_LANES) {
         const float *const k = w + c;
         PG_V a = PG_FMA(PG_LOAD(s0 + c), PG_LOAD(k), PG_LOAD(bias + c));
         PG_V b = PG_FMA(PG_LOAD(s1 + c), PG_LOAD(k + channels), PG_SET(0.0F));
