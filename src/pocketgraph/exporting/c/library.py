@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.exporting.arena import Buffer, Layout, planned
 from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
+from pocketgraph.exporting.c.loops import in_line
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.emitter_table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
@@ -96,6 +97,7 @@ def built(
     """
     program = Program(list(program.inputs), list(program.outputs), list(program.operations))
     program.drop_unused()
+    program = in_line(program)
     unit = Unit(program, Storage(program, _overwrites))
     _emit(unit, backend)
     buffers = unit.storage.buffers
@@ -150,6 +152,7 @@ def check_float_operations(program: Program, backend: Backend = "plain") -> None
     Raises:
         LackingOperatorsError: there is no kernel for an operation that cannot be quantized.
     """
+    program = in_line(program)
     _emit(Unit(program, Storage(program, _overwrites)), backend, can_quantize)
 
 
@@ -172,7 +175,7 @@ def _emit(unit: Unit, backend: Backend, is_left_out: Callable[[Operation], bool]
             if entry is None:
                 what = " of int8 codes" if is_coded(operation) else ""
                 raise Unsupported(f"{operation.code}{what} has no kernel in C")
-            if any(value.size for value in operation.outputs):
+            if not operation.outputs or any(value.size for value in operation.outputs):
                 entry.emit(unit, operation)
         except Unsupported as lacking:
             where = operation.nodes[-1] if operation.nodes else operation.outputs[0].name

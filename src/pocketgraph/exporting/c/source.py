@@ -126,7 +126,7 @@ class Source:
             outputs=_tensors(f"{name}_outputs", name, self.outputs), input_places=self._places(self.inputs),
             output_places=self._places(self.outputs), digest=", ".join(str(byte) for byte in weights[:16]),
             level="pg_level()" if "pg_level" in used else "0",
-            setup=self._setup(), calls="".join(map(self._line, unit.calls)),
+            setup=self._setup(), calls=self._lines(unit.calls),
             release=RELEASE.replace("@count@", str(len(unit.setups))) if unit.setups else "    (void)m;\n",
         )  # fmt: skip
 
@@ -138,8 +138,17 @@ class Source:
         text = " &&\n        ".join(calls)
         return SETUP.replace("@calls@", text)
 
+    def _lines(self, calls: Sequence[KernelCall]) -> str:
+        lines, depth = [], 0
+        for call in calls:
+            depth -= call.is_text and call.function.startswith("}")
+            lines.append("    " * depth + self._line(call))
+            depth += call.is_text and call.function.endswith("{")
+        return "".join(lines)
+
     def _line(self, call: KernelCall) -> str:
-        text = f"    {call.function}({', '.join(map(self._argument, call.arguments))});"
+        arguments = tuple(map(self._argument, call.arguments))
+        text = f"    {call.function % arguments}" if call.is_text else f"    {call.function}({', '.join(arguments)});"
         return f"{text} {comment(call.nodes[-1])}\n" if call.nodes else f"{text}\n"
 
     def _argument(self, item: Argument) -> str:

@@ -33,8 +33,10 @@ class Storage:
             if operation.code == "RESHAPE":
                 self._alias(operation, lasts)
                 continue
-            spot = self._overwritten(operation, number, overwrites)
+            spot = self._overwritten(operation, number, overwrites) if operation.outputs else None
             for place, value in enumerate(operation.outputs):
+                if value in self._of:
+                    continue  # a loop's array, changed in its place
                 if place == 0 and spot is not None:
                     self._of[value] = spot
                     spot.last = max(spot.last, lasts.get(value, number))

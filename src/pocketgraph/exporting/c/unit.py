@@ -79,11 +79,12 @@ Argument: TypeAlias = "Pointer | CConstant | str | int | float"
 
 @dataclass
 class KernelCall:
-    """One line of the program: a function and what it is called with."""
+    """One line of the program: a function and what it is called with; or a text, with ``%s`` for each argument."""
 
     function: str
     arguments: tuple[Argument, ...]
     nodes: tuple[str, ...] = ()
+    is_text: bool = False
 
 
 @dataclass
@@ -125,6 +126,11 @@ class Unit:
         nodes = self.operation.nodes if self.operation is not None else ()
         given = tuple([self.at(each) if isinstance(each, Value) else each for each in arguments])
         self.calls.append(KernelCall(function, given, nodes))
+
+    def line(self, text: str, *arguments: Value) -> None:
+        """Writes a line of C, with ``%s`` for where each tensor lies."""
+        nodes = self.operation.nodes if self.operation is not None else ()
+        self.calls.append(KernelCall(text, tuple(map(self.at, arguments)), nodes, is_text=True))
 
     def set_up(self, kernel: str, function: str, *arguments: Argument) -> None:
         """Calls a function once, when the model is set up."""
