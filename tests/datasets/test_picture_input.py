@@ -180,3 +180,26 @@ def test_a_first_convolution_on_codes_tells_the_channels_too() -> None:
         later = Conv2D(real, w2, T=float)
     """
     assert described(text, fallback=64) == ("NHWC", 64, 64, 3, 1)
+
+
+def test_a_square_of_numbers_alone_is_a_gray_picture(picture: str) -> None:
+    """As in TensorFlow's first tutorial, whose layers begin with Flatten."""
+    graph = parse("x = Placeholder(dtype=float, shape=[?,28,28])\ntraining = Placeholder(dtype=bool, shape=[])")
+    assert find_input(graph) == "x"
+    form = describe(graph, "x", None, None, None)
+    assert (form.layout, form.height, form.width, form.channels, form.batch) == ("NHW", 28, 28, 1, 1)
+    channel = describe(parse("x = Placeholder(dtype=float, shape=[?,28,28,1])"), "x", None, None, None)
+    np.testing.assert_array_equal(form.feed(picture, 0, 255), channel.feed(picture, 0, 255)[..., 0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = Placeholder(dtype=float, shape=[?,28,20])",
+        "x = Placeholder(dtype=float, shape=[?,8,8])",
+        "x = Placeholder(dtype=float, shape=[?,28,28])\nids = Placeholder(dtype=int32, shape=[?,28])",
+    ],
+)
+def test_other_rows_of_numbers_are_no_gray_picture(text: str) -> None:
+    with pytest.raises(UsageError, match="no placeholder of this graph looks like a picture's"):
+        find_input(parse(text))

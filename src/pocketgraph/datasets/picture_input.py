@@ -17,12 +17,13 @@ from pocketgraph.errors import GraphError, PocketgraphError, UsageError, command
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.op_traits import CONVOLUTIONS_2D, PICTURE_FILES, PLACEHOLDERS
+from pocketgraph.graph.op_traits import CONVOLUTIONS_2D, NO_DEFAULT_PLACEHOLDERS, PICTURE_FILES, PLACEHOLDERS
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import GraphResizing, graph_resizing, resize_nodes
 
 MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
 _NOISE = re.compile(r"(^|[/_])(noise|latents?|z)([/_\d]|$)", re.I)  # what a generator takes
+LEAST_GRAY = 16  # pixels of a gray picture's side; smaller squares are taken for measurements
 SMALLEST_FLAT = 49  # a row of fewer numbers is taken for measurements, not for a picture
 
 
@@ -35,9 +36,9 @@ class PictureInput:
         dtype: its element type.
         height, width: in pixels; 0 where the graph resizes the picture itself.
         channels: 1 gray, 3 colour.
-        layout: the feed's axes: ``NHWC``, ``NCHW``, ``HWC``, ``N*`` (pixels in a row) or ``decoded`` (HWC of any
-            size, in the place of what the graph's own decoder would give) or ``file`` (the bytes of a file of any size,
-            which the graph decodes; where it takes a list of them, of one).
+        layout: the feed's axes: ``NHWC``, ``NCHW``, ``HWC``, ``NHW`` (gray), ``N*`` (pixels in a row) or ``decoded``
+            (HWC of any size, in the place of what the graph's own decoder would give) or ``file`` (the bytes of a file
+            of any size, which the graph decodes; where it takes a list of them, of one).
         batch: how many pictures a feed must hold; all but the first are repetitions. 0 for a file by itself.
         guessed: whether the size comes from a preset, as neither the caller nor the graph said it.
         form: of files, what the graph decodes, as in ``ModelInput.file_form``.
@@ -102,6 +103,8 @@ class PictureInput:
             return picture
         if self.layout == "NCHW":
             picture = picture.transpose(2, 0, 1)
+        if self.layout == "NHW":
+            picture = picture[..., 0]
         if self.layout == "N*":
             picture = picture.reshape(-1)
         return np.repeat(picture[np.newaxis], self.batch, axis=0)
@@ -180,8 +183,8 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         raise UsageError(f"this input takes {shape}, which is no picture", where=f"node '{node.name}'")
     layout = layout_of(dims)
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
-    channels = _one_or_three(dims[layout.index("C")], node)
-    batch = dims[0] or 1 if len(dims) == 4 else 1
+    channels = _one_or_three(dims[layout.index("C")], node) if "C" in layout else 1
+    batch = dims[0] or 1 if layout[0] == "N" else 1
     is_open = rows is columns is height is width is None and layout != "NCHW"
     if is_open and (fallback == 0 or (fallback is None and resize_nodes(graph, node.name))):
         return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
@@ -201,8 +204,15 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
 
 
 def layout_of(dims: Sequence[int | None]) -> str:
-    """The axes of a picture of three sizes, or of a batch of pictures of four."""
+    """The axes of a picture of three sizes, or of a batch of pictures of four, or of gray ones of three."""
+    if len(dims) == 3 and is_gray(dims):
+        return "NHW"
     return "HWC" if len(dims) == 3 else "NCHW" if dims[1] in (1, 3) and dims[3] not in (1, 3) else "NHWC"
+
+
+def is_gray(dims: Sequence[int | None]) -> bool:
+    """Whether three sizes are those of a batch of gray pictures without an axis for their one channel: squares."""
+    return dims[1] == dims[2] and (dims[1] or 0) >= LEAST_GRAY
 
 
 def is_single_picture(dims: Sequence[int | None] | None) -> bool:
@@ -244,6 +254,9 @@ def _likeness(graph: Graph, node: Node) -> int:
     dims = shape.dims
     if dims is None or dims == ():
         return 2 if _channels_of_first_convolution(graph, node) in (1, 3) else 0
+    if len(dims) == 3 and is_gray(dims):
+        others = [_written_shape(one).rank for one in graph if one.op in NO_DEFAULT_PLACEHOLDERS and one is not node]
+        return int(not any(others) and not _NOISE.search(node.name))  # a square beside rows may be attention's mask
     if len(dims) in (3, 4):
         return len(dims) if dims[-1] in (1, 3) or (len(dims) == 4 and dims[1] in (1, 3)) else 0
     if _NOISE.search(node.name):

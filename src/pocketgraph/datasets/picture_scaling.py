@@ -74,9 +74,10 @@ def _picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> P
     dtype = FLOAT if inputs[0].dtype.kind == "f" else DType.of_numpy(inputs[0].dtype)
     if len(shape) in (3, 4):
         layout = layout_of(shape)
-        height, width, channels = (shape[layout.index(axis)] for axis in "HWC")
+        height, width = (shape[layout.index(axis)] for axis in "HW")
+        channels = shape[layout.index("C")] if "C" in layout else 1
         if channels in (1, 3):
-            batch = shape[0] if len(shape) == 4 else 1
+            batch = shape[0] if layout[0] == "N" else 1
             return _checked(PictureInput(inputs[0].name, dtype, height, width, channels, layout, batch), scaling)
     if len(shape) == 2:
         for channels in (1, 3):
