@@ -174,7 +174,8 @@ def test_what_is_proposed_runs_as_it_is_printed(
 def test_what_is_proposed_for_an_estimator_and_for_lengths_runs(
     tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records of made-up features go in where they are parsed, and a number of steps is not 0."""
+    """Records of made-up features go in where they are parsed, a number of steps is not 0, nor what pictures are scaled
+    by, and a state that is broadcast may be one number."""
     monkeypatch.chdir(tmp_path)
     estimator = parse("""
         examples = Placeholder(dtype=string, shape=[?])
@@ -200,12 +201,41 @@ def test_what_is_proposed_for_an_estimator_and_for_lengths_runs(
         l = MatMul(again, w, T=float)
         y = Softmax(l, T=float)
     """)
-    for graph in (estimator, steps):
+    frames = parse("""
+        frame = Placeholder(dtype=float, shape=[?,?,?,3])
+        ratio = Placeholder(dtype=float)
+        state = Placeholder(dtype=float)
+        size = Shape(frame, T=float, out_type=int32)
+        one = Const(int32 [1])
+        three = Const(int32 [3])
+        sides = StridedSlice(size, one, three, one, T=int32, Index=int32)
+        exact = Cast(sides, SrcT=int32, DstT=float)
+        all = Const(float 1.0)
+        is_whole = Equal(ratio, all, T=float)
+        whole = Cast(is_whole, SrcT=bool, DstT=float)
+        scaled = Mul(exact, ratio, T=float)
+        fewer = Cast(scaled, SrcT=float, DstT=int32)
+        small = ResizeBilinear(frame, fewer, T=float)
+        w = Const(float [[[[0.5, -1.0], [0.25, 2.0], [1.0, 0.5]]]])
+        conv = Conv2D(small, w, T=float, strides=[1,1,1,1], padding="SAME")
+        sizes = Shape(conv, T=float, out_type=int32)
+        before = BroadcastTo(state, sizes, T=float, Tidx=int32)
+        sum = AddV2(conv, before, T=float)
+        y = AddV2(sum, whole, T=float)
+    """)
+    for graph in (estimator, steps, frames):
         save(graph, tmp_path / "model.pb")
         commands = proposed("model.pb", capsys)
         assert [command[0] for command in commands] == ["transform_graph", "verify", "benchmark_model"]
         for command in commands:
             assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
+
+
+def test_no_run_is_proposed_where_no_shape_is_found(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """``verify`` and ``benchmark_model`` would ask for it."""
+    model = tmp_path / "model.pb"
+    save(parse("x = Placeholder(dtype=float)\nr = Relu(x, T=float)\ny = Softmax(r, T=float)"), model)
+    assert [command[0] for command in proposed(model, capsys)] == ["transform_graph", "view"]
 
 
 def test_a_share_that_is_kept_by_default_leaves_something_to_verify(

@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
-from pocketgraph.litert.running.runner import Runner, switch_off
+from pocketgraph.litert.running.runner import Runner, switch_off, words
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ DIRECT_CALLS = "direct_calls"
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
+BEYOND = "index out of bounds"  # in what GATHER says
 
 
 class Executable:
@@ -286,9 +287,10 @@ class Executable:
 
 def failure(error: Exception) -> RunError:
     """What LiteRT said while running, as an error of ours; of a division by zero what the reference engine says too."""
-    said = " ".join(str(error).split())
+    said = words(error)
+    hint = "an index that was fed is none of its table; feed values that the model takes" if BEYOND in said else ""
     divides = any(f"({code}) failed to invoke" in said for code in DIVISIONS)
-    return RunError(f"LiteRT failed: {f'Integer division by zero ({said})' if divides else said}")
+    return RunError(f"LiteRT failed: {f'Integer division by zero ({said})' if divides else said}", hint=hint)
 
 
 def encoded(array: Array) -> str:

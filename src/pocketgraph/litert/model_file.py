@@ -16,7 +16,7 @@ from pocketgraph.litert.constant import Array
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.running import file_interpreter
-from pocketgraph.litert.running.runner import refusals
+from pocketgraph.litert.running.runner import refusals, words
 from pocketgraph.litert.tensor_detail import TensorDetail
 
 
@@ -91,9 +91,7 @@ class ModelFile:
                     return {name: np.array(given[name]) for name in signature.outputs}
                 return self._run_plain(signature, arrays)
             except (RuntimeError, ValueError) as error:
-                raise RunError(
-                    f"LiteRT failed: {' '.join(str(error).split())}", hint=_of_sizes(signature, feeds)
-                ) from error
+                raise RunError(f"LiteRT failed: {words(error)}", hint=_of_sizes(signature, feeds)) from error
 
     def numbers(self, key: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """As ``run``; codes are the numbers that they stand for."""

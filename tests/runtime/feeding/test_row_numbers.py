@@ -32,6 +32,14 @@ def test_numbers_of_all_rows_are_made_up(rows: int, most: int) -> None:
     assert feeds["x"].dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_whole_numbers_are_of_rows_that_a_table_has(dtype: str) -> None:
+    graph = parse(words(5).replace("dtype=float", f"dtype={dtype}").replace("x, T=float", f"x, T={dtype}"))
+    graph = graph.map_nodes(lambda node: node.with_attrs(SrcT=graph["x"].dtype("dtype")) if node.op == "Cast" else node)
+    assert set(np.unique(synthetic_feeds(graph, ["y"])["x"]).tolist()) == set(range(5))
+    assert verify(graph, graph, outputs=["y"], engine="reference").passed
+
+
 def test_other_floats_are_not_whole() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[4])\nn = Cast(x, SrcT=float, DstT=int32)\ny = Neg(n, T=int32)")
     assert rows_chosen_by(graph, "x") == 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli.shared.benchmark_inputs import benchmark_flags
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
@@ -244,12 +245,13 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
     small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
     ends = (f"--inputs={quoted(','.join(e.name for e in fed))} " if fed else "") + f"--outputs={quoted(outputs)}"
+    flags = benchmark_flags(facts, fed)
     commands = [
         f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
         f"pocketgraph verify {model} {small} --outputs={quoted(outputs)}",
-        f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
+        f"pocketgraph benchmark_model --graph={model}{flags}",
     ]
-    if loops_by_numbers(facts.graph, fed):
+    if flags is None or loops_by_numbers(facts.graph, fed):
         return [commands[0], f"pocketgraph view {model}"]
     return [commands[0], commands[2]] if random_nodes(facts.graph, chosen) else commands
 
@@ -350,51 +352,3 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
         for end in fed  # what a signature names behind a placeholder, which wants its feed all the same
         if node_name(end.name) in placeholders or placeholders.isdisjoint(reachable(facts.graph, [end.name]))
     ]
-
-
-def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
-    """The layer flags, left out where the graph tells all."""
-    from pocketgraph.runtime.feeding.encoded_samples import decoder_of
-    from pocketgraph.runtime.feeding.record_samples import parser_of
-
-    def is_inferred(end: EndpointSummary) -> bool:
-        if end.shape.dims is not None and None not in end.shape.dims[1:]:
-            return True
-        return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
-
-    outputs = quoted(",".join(facts.main_outputs))
-    takes_numbers = any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed)
-    if not takes_numbers and all(map(is_inferred, fed)):
-        return f" --output_layer={outputs}"
-    shapes = open_shapes(facts)
-    fed = [e for e in fed if e.name in shapes]
-    sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
-    types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    values = [_value_to_feed(facts.graph, e, shapes[e.name]) for e in fed]
-    listed = ":".join("" if value is None else f"{value:g}" for value in values)
-    values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
-    return (
-        f" --input_layer={quoted(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
-        f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
-    )
-
-
-def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
-    """The number to feed an input: the share with which dropouts let everything through, and 1 for a length, as one of
-    zero steps leaves nothing to compute; None where any value does."""
-    from pocketgraph.passes.training_switches import dropout_share
-
-    if end.dtype is not None and end.dtype.is_integer and shape in ((), (1,)):
-        return 1
-    return None if shape else dropout_share(graph, end.name)
-
-
-def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
-    """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
-    from pocketgraph.errors import PocketgraphError
-    from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
-
-    try:
-        return synthetic_shapes(facts.graph, facts.main_outputs)
-    except PocketgraphError:
-        return {}

@@ -1,13 +1,20 @@
-"""What benchmark_model is to feed and fetch: its flags taken apart and checked, and shown in the original's banner."""
+"""What benchmark_model is to feed and fetch: flags taken apart and checked, shown in its banner, proposed elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pocketgraph.cli.shared.options import named_files, names
-from pocketgraph.errors import GraphError, UsageError
+from pocketgraph.errors import GraphError, PocketgraphError, UsageError, quoted
+from pocketgraph.graph.node import node_name
 from pocketgraph.pages.quantities import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pocketgraph.graph import Graph
+    from pocketgraph.inspect import EndpointSummary, Summary
 
 MISMATCH = (
     "There must be the same number of items in --input_layer, --input_layer_shape, and --input_layer_type, for example "
@@ -142,3 +149,54 @@ def first_values(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(",")) if text.strip() else ()
     except ValueError:
         raise UsageError(f"Incorrect initialization values string specified: {text}") from None
+
+
+def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str | None:
+    """The layer flags, left out where the graph tells all; None where no shapes are found that fit."""
+    from pocketgraph.runtime.feeding.encoded_samples import decoder_of
+    from pocketgraph.runtime.feeding.record_samples import parser_of
+
+    def is_inferred(end: EndpointSummary) -> bool:
+        if end.shape.dims is not None and None not in end.shape.dims[1:]:
+            return True
+        return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
+
+    outputs = quoted(",".join(facts.main_outputs))
+    takes_numbers = any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed)
+    if not takes_numbers and all(map(is_inferred, fed)):
+        return f" --output_layer={outputs}"
+    shapes = open_shapes(facts)
+    if not shapes:
+        return None
+    fed = [e for e in fed if e.name in shapes]
+    sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
+    types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
+    values = [_value_to_feed(facts.graph, e, shapes[e.name]) for e in fed]
+    listed = ":".join("" if value is None else f"{value:g}" for value in values)
+    values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
+    return (
+        f" --input_layer={quoted(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
+        f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
+    )
+
+
+def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
+    """The number to feed an input: the share with which dropouts let everything through, and 1 for a length or what
+    sizes of pictures are multiplied with, as zero leaves nothing to compute; None where any value does."""
+    from pocketgraph.passes.training_switches import dropout_share
+    from pocketgraph.runtime.feeding.synthetic_feeds import NUMBER, scales_pictures
+
+    is_whole = end.dtype is not None and end.dtype.is_integer
+    if shape in NUMBER and (is_whole or scales_pictures(graph, node_name(end.name))):
+        return 1
+    return None if shape else dropout_share(graph, end.name)
+
+
+def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
+    """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
+    from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
+
+    try:
+        return synthetic_shapes(facts.graph, facts.main_outputs)
+    except PocketgraphError:
+        return {}

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -333,4 +334,14 @@ def refusals() -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         if missing := missing_operator(str(error)):
             raise RunError(missing, hint=REGISTERED) from error
-        raise RunError(f"LiteRT does not take the compiled part: {' '.join(str(error).split())}") from error
+        raise RunError(f"LiteRT does not take the compiled part: {words(error)}") from error
+
+
+def words(error: Exception) -> str:
+    """What LiteRT said, in one line; it puts no space between a message and the next.
+
+    >>> words(RuntimeError("index out of boundsNode number 7 (GATHER) failed to invoke."))
+    'index out of bounds; node number 7 (GATHER) failed to invoke.'
+    """
+    said = " ".join(str(error).split()).replace("was not true.", "was not true; ")
+    return re.sub(r"(?<=\w)Node number", "; node number", said).replace("; Node number", "; node number")

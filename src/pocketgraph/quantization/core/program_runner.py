@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner, words
 from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
@@ -103,9 +103,8 @@ def _clear_refusals() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        said = " ".join(str(error).split())
         hint = "indices, for example, must be in range; give samples with values that the model takes"
-        raise RunError(f"LiteRT does not run the model on this sample: {said}", hint=hint) from error
+        raise RunError(f"LiteRT does not run the model on this sample: {words(error)}", hint=hint) from error
 
 
 def real(value: Value, array: Array) -> Array:

@@ -35,6 +35,7 @@ STATES_BATCH = frozenset(("Conv2DBackpropInput",))
 """Not a trait: the shape of the result is an operand, and as a rule a constant one."""
 RESHAPES = frozenset(("Reshape", "onnx.Reshape"))
 """Not a trait: they may say how many rows there are."""
+SCALED = SUMS | PRODUCTS | ops_with("order") | {"Equal", "NotEqual"}
 PADS = ops_with("pad")
 """They tell how many dimensions there are."""
 
@@ -282,9 +283,14 @@ def _batches(
 
 
 def _is_scaled(graph: Graph, name: str) -> bool:
-    """Whether a tensor is only added to or multiplied with one constant number, as in a regression of one variable."""
+    """Whether one number will do for a tensor: it is added to, multiplied or compared with one constant number, as in a
+    regression of one variable, or broadcast, as the first state of what is called frame by frame."""
     for reader in graph.consumers.get(name, ()):
-        if reader.op in SUMS | PRODUCTS:
+        if reader.op == "BroadcastTo" and node_name(reader.data_inputs[0]) == name:
+            return True
+        if reader.op == "Identity" and _is_scaled(graph, reader.name):
+            return True
+        if reader.op in SCALED:
             others = [graph.constant(ref) for ref in reader.data_inputs if node_name(ref) != name]
             if any(value is not None and value.size == 1 for value in others):
                 return True

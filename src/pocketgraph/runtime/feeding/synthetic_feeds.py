@@ -12,7 +12,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import FEEDS_TRAINING, NO_DEFAULT_PLACEHOLDERS
+from pocketgraph.graph.op_traits import FEEDS_TRAINING, NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
@@ -30,6 +30,8 @@ from pocketgraph.runtime.tensor_names import fetch_endpoint
 MOST_BYTES = 1 << 31  # of one made-up tensor
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
+NUMBER = (), (1,)  # shapes
+RESIZES = ops_with("resize")
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 
 
@@ -176,9 +178,10 @@ def synthetic_feeds(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
-    Floats are uniform in [-1, 1), but numbers of rows where they choose rows of a table, 8-bit integers over their
-    range, other integers in [0, 10), booleans False; strings are a recording, a picture or a record of noise where they
-    are decoded as one, words where they are looked up, else empty. ``given`` are shapes by the placeholders' names.
+    Floats are uniform in [-1, 1), but 1 where pictures are scaled by one, 8-bit integers over their range, other
+    integers in [0, 10), all of them numbers of rows where they choose rows of a table, booleans False; strings are a
+    recording, a picture or a record of noise where they are decoded as one, words where they are looked up, else empty.
+    ``given`` are shapes by the placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -209,11 +212,20 @@ def synthetic_feeds(
         if share is not None:
             feeds[spec.label] = np.array(share, spec.dtype.numpy)
             continue
-        feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
-        rows = rows_chosen_by(graph, name) if spec.dtype.is_floating else 0
-        if rows:
+        if spec.dtype.is_floating and shapes[spec.label] in NUMBER and scales_pictures(graph, name):
+            feeds[spec.label] = np.ones(shapes[spec.label], spec.dtype.numpy)
+            continue
+        made = feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
+        rows = rows_chosen_by(graph, name)
+        if rows and (made.dtype.kind == "f" or (made.dtype.kind in "iu" and not ((made >= 0) & (made < rows)).all())):
             feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
     return feeds
+
+
+def scales_pictures(graph: Graph, name: str) -> bool:
+    """Whether the number that an input holds decides how large a picture becomes."""
+    sizes = [node.data_inputs[1] for node in graph if node.op in RESIZES]
+    return name in reachable(graph, sizes, data_only=True)
 
 
 def _texts(graph: Graph, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
