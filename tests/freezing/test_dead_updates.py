@@ -261,3 +261,37 @@ def test_what_a_reference_gives_after_an_assignment_is_what_was_assigned(read: s
     frozen = freeze(graph, "now", {"v": Tensor.from_numpy(np.float32(3))}, control_flow="lower")
     with Session(without_dead_updates(frozen, ["now"])[0]) as session:
         assert session.run(["now"], {"x": np.float32(2)})[0] == expected
+
+
+@pytest.mark.parametrize("variable", ["VarHandleOp", "VariableV2"])
+def test_what_a_branch_of_tensorflow_1_reads_after_an_assignment_is_what_was_assigned(variable: str) -> None:
+    """As ``tf.cond`` of TensorFlow 1.15 reads; the values are those of its session."""
+    text = """
+        x = Placeholder(dtype=float, shape=[])
+        v = VarHandleOp(dtype=float, shape=[])
+        zero = Const(float 0)
+        p = Greater(x, zero, T=float)
+        add = AssignAddVariableOp(v, x, dtype=float)
+        way = Switch(v, p, ^add, T=resource)
+        read = ReadVariableOp(way:1, dtype=float)
+        other = Switch(x, p, ^add, T=float)
+        merge = Merge(other, read, N=2, T=float)
+        write = AssignVariableOp(v, merge, ^merge, dtype=float)
+        last = ReadVariableOp(v, ^write, dtype=float)
+        y = Add(merge, last, T=float)
+    """
+    if variable == "VariableV2":
+        for resource, reference in (
+            ("VarHandleOp(", "VariableV2("),
+            ("AssignAddVariableOp(v, x, dtype", "AssignAdd(v, x, T"),
+            ("Switch(v, p, ^add, T=resource", "RefSwitch(v, p, ^add, T=float"),
+            ("ReadVariableOp(way:1, dtype", "Identity(way:1, T"),
+            ("AssignVariableOp(v, merge, ^merge, dtype", "Assign(v, merge, ^merge, T"),
+            ("ReadVariableOp(v, ^write, dtype", "Identity(v, ^write, T"),
+        ):
+            text = text.replace(resource, reference)
+    frozen = freeze(parse(text), "y", {"v": Tensor.from_numpy(np.float32(3))}, control_flow="lower")
+    graph = without_dead_updates(frozen, ["y"])[0]
+    for x, expected in ((2, 10), (-1, -2)):
+        with Session(graph) as session:
+            assert session.run(["y"], {"x": np.float32(x)})[0] == expected

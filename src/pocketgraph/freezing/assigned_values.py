@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.assignments import new_value, value_op
 from pocketgraph.freezing.constant_substitution import reading_value
-from pocketgraph.freezing.repair.updates import is_update
-from pocketgraph.freezing.run_state import without_statistics
+from pocketgraph.freezing.variable_accesses import UNCHANGED, Accesses, AccessFinder, Use, results_and_effects
 from pocketgraph.freezing.variables_in_calls import function_attributes
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name, opdefs
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.function_body import spelled
-from pocketgraph.graph.op_traits import FUNCTION_CALLS, LOOPS, PASSES, REFERENCE_VARIABLES, REFERENCES, ops_with
-from pocketgraph.graph.order import descendants, reachable
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    ENTER,
+    LOOPS,
+    PASSES,
+    REFERENCE_VARIABLES,
+)
 
 T = TypeVar("T")
-_STAYS = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
-"""Not a trait: what no assignment changes."""
 
 
 def with_assigned_values(
@@ -70,176 +70,16 @@ def with_assigned_values(
             return library.graph
 
 
-class _Accesses(NamedTuple):
-    """What uses a variable.
-
-    Attributes:
-        holders: the tensors that are its handle or reference.
-        writers: what changes it, first to last.
-        readers: what reads it and does not change it, and after how many of the writers.
-        calls: what the calls do that are given it.
-        others: what reads nothing that assignments change, or hands the handle on.
-        is_ordered: each reader is among ``readers``; else some come before or after an assignment as it happens.
-        live: the nodes that results are computed with.
-        needs: some live one reads what another one changed.
-    """
-
-    holders: set[str]
-    writers: list[Node]
-    readers: dict[str, int]
-    calls: dict[str, _Use]
-    others: set[str]
-    is_ordered: bool
-    live: set[str]
-    needs: bool
-
-
-class _Use(NamedTuple):
-    """What a call does with a variable that it is given, at this position of its inputs."""
-
-    position: int
-    reads: bool
-    writes: bool
-    needs: bool
-    returns: bool = False
-
-
-class _Library:
+class _Library(AccessFinder):
     """The functions of a graph, and those of them that take and give a variable's value."""
 
     def __init__(self, graph: Graph, out_of_calls: bool) -> None:
-        self.graph = graph
+        super().__init__(graph, looks_everywhere=out_of_calls)
         self._out_of_calls = out_of_calls
-        self._scopes: dict[str, Graph | None] = {}
-        self._uses: dict[tuple[str, int], _Use | None] = {}
         self._made: dict[tuple[str, int, int | None], str] = {}
-        self._looked_at: Graph | None = None
-        self._found: set[str] = set()
-
-    def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> _Accesses | None:
-        """What uses a variable; None where assignments are in no order or not known."""
-        is_reference = graph[root].op in REFERENCE_VARIABLES
-        holders, writers, reads = {canonical(root)}, list[Node](), set[str]()
-        calls: dict[str, _Use] = {}
-        others: set[str] = set()
-        waiting = [canonical(root)]
-        while waiting:
-            tensor = waiting.pop()
-            for node in graph.consumers.get(node_name(tensor), ()):
-                places = [at for at, ref in enumerate(node.data_inputs) if canonical(ref) == tensor]
-                given: str | None = None
-                if not places or node.op in _STAYS:
-                    others |= {node.name} if places else set()
-                    continue
-                if node.op in FUNCTION_CALLS:
-                    use = self._called(node, places[0]) if len(places) == 1 and node.name not in calls else None
-                    if use is None:
-                        return None
-                    calls[node.name] = use
-                    if use.writes:
-                        writers.append(node)
-                    elif use.reads:
-                        reads.add(node.name)
-                    given = f"{node.name}:{places[0]}" if node.op in LOOPS else None
-                elif places == [0] and value_op(node.op) is not None:
-                    writers.append(node)
-                    given = node.name if is_reference else None
-                elif is_update(node) and 0 in places:
-                    return None
-                elif is_reference and node.op not in REFERENCES:
-                    reads.add(node.name)
-                elif node.op in PASSES and not is_reference:
-                    given = node.name
-                    others.add(node.name)
-                elif node.op in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
-                    reads.add(node.name)
-                else:
-                    return None
-                if given is not None:
-                    holders.add(canonical(given))
-                    waiting.append(canonical(given))
-        asked = {node_name(name) for name in outputs} if is_reference else set()
-        live = self._live(graph, outputs)
-        if not writers or (
-            graph is self.graph and not self._out_of_calls and live.isdisjoint(reads | calls.keys() | asked)
-        ):
-            return _Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, True, live, False)
-        before = {node.name: reachable(graph, [node.name]) for node in writers}
-        behind = {node.name: descendants(graph, [node.name]) for node in writers}
-        writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-        for at, node in enumerate(writers):
-            is_sure = not any(graph[name].op in ops_with("control_flow") for name in before[node.name])
-            if not is_sure or any(other.name not in before[node.name] for other in writers[:at]):
-                return None
-        readers = {}
-        for name in reads:
-            after = sum(name in behind[node.name] for node in writers)
-            if all(name in before[node.name] for node in writers[after:]):
-                readers[name] = after
-        readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
-        needs = any(after and name in live for name, after in readers.items())
-        for at, node in enumerate(writers):
-            use = calls.get(node.name)
-            needs = needs or (use is not None and node.name in live and (use.needs or (use.reads and at > 0)))
-        return _Accesses(holders, writers, readers, calls, others, len(readers) == len(reads), live, needs)
-
-    def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
-        """What outputs are computed with."""
-        if self._looked_at is not graph:
-            self._looked_at = graph
-            self._found = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
-        return self._found
-
-    def _called(self, node: Node, position: int) -> _Use | None:
-        """What the functions of a call do with the variable at this position of its inputs."""
-        index = position - (len(opdefs.definition(node.op).inputs) - 1)
-        uses = []
-        for name in _functions(node):
-            use = self._use(name, index)
-            if use is None or (use.returns and node.op not in LOOPS):
-                return None
-            uses.append(use)
-        if index < 0 or not uses:
-            return None
-        reads, writes, needs = (any(use[field] for use in uses) for field in (1, 2, 3))
-        return _Use(position, reads, writes, needs or (node.op in LOOPS and reads and writes))
-
-    def _use(self, name: str, index: int) -> _Use | None:
-        key = (name, index)
-        if key not in self._uses:
-            self._uses[key] = None  # for one that calls itself
-            scope = self._scope(name)
-            argument = next(islice(scope or (), index, None), None) if index >= 0 else None
-            found = None
-            if scope is not None and argument is not None and argument.op == "Placeholder":
-                found = self.accesses(scope, _results(scope), argument.name)
-            if found is not None and scope is not None and found.is_ordered:
-                returns = any(canonical(ref) in found.holders for ref in scope.outputs)
-                reads = bool(found.readers) or any(use.reads for use in found.calls.values())
-                self._uses[key] = _Use(index, reads, bool(found.writers), found.needs, returns)
-        return self._uses[key]
-
-    def _scope(self, name: str) -> Graph | None:
-        """A function's body as a graph whose first nodes are placeholders for its arguments; None where it says too
-        little of its types."""
-        if name not in self._scopes:
-            self._scopes[name] = None
-            function = self.graph.functions.get(name)
-            if function is not None and all(opdefs.find(node.op) for node in function.nodes):
-                try:
-                    body = function_def.body(function)
-                    types = function_def.argument_types(function)
-                except (FormatError, GraphError):
-                    return None
-                given = [
-                    Node(argument, "Placeholder", [], {"dtype": dtype})
-                    for argument, dtype in zip(body.arguments, types, strict=True)
-                ]
-                self._scopes[name] = Graph([*given, *body.nodes], outputs=body.results)
-        return self._scopes[name]
 
     def threaded(
-        self, graph: Graph, found: _Accesses, root: str, dtype: DType, *, in_function: bool = False
+        self, graph: Graph, found: Accesses, root: str, dtype: DType, *, in_function: bool = False
     ) -> tuple[list[Node], str]:
         """The nodes of a graph in which reads take the values that assignments leave, and the last of these values.
 
@@ -293,26 +133,46 @@ class _Library:
                 elif not made.get(node.name):
                     result.append(node)
             elif after or (in_function and node.name in {*found.readers, *found.calls, *found.others}):
-                result += self._reading(node, found, values[after], dtype, taken)
+                result += self._reading(graph, node, found, values[after], dtype, taken)
             else:
                 result.append(node)
         return result, value
 
-    def _reading(self, node: Node, found: _Accesses, value: str, dtype: DType, taken: set[str]) -> Iterable[Node]:
+    def _reading(
+        self, graph: Graph, node: Node, found: Accesses, value: str, dtype: DType, taken: set[str]
+    ) -> Iterable[Node]:
         """What reads a variable, reading a value."""
         if node.name in found.calls:
             return [self._handing_on(node, found.calls[node.name], value, dtype)[0]]
         inputs, waits = list[str](), list(node.control_inputs)
+        nodes = list[Node]()
         for ref in node.data_inputs:
-            inputs.append(value if canonical(ref) in found.holders else ref)
+            inputs.append(
+                self._carried(graph, ref, value, dtype, taken, nodes) if canonical(ref) in found.holders else ref
+            )
             if inputs[-1] != ref and node_name(ref) in {writer.name for writer in found.writers}:
                 waits.append(f"^{node_name(ref)}")
         node = node.replace(inputs=inputs)
-        nodes = [node.with_attrs(T=dtype)] if node.name in found.others and node.op not in _STAYS else []
-        nodes = nodes or list(reading_value(node, dtype, taken))
+        if node.name in found.others and node.op not in UNCHANGED:
+            nodes.append(node.with_attrs(T=dtype))
+        else:
+            nodes += reading_value(node, dtype, taken)
         return [*nodes[:-1], nodes[-1].replace(inputs=[*nodes[-1].data_inputs, *waits])]
 
-    def _handing_on(self, node: Node, use: _Use, value: str, dtype: DType) -> tuple[Node, str]:
+    def _carried(self, graph: Graph, holder: str, value: str, dtype: DType, taken: set[str], nodes: list[Node]) -> str:
+        """A value behind copies of the Switches and Enters that a variable's handle comes through."""
+        name, port, _ = parse_ref(holder)
+        node = graph[name]
+        if node.op not in BINARY_SWITCHES | ENTER:
+            through = node.op in PASSES and node.data_inputs
+            return self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes) if through else value
+        inner = self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes)
+        copy = claim_name(f"{name}/value", taken)
+        op = node.op.removeprefix("Ref")
+        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], {**node.attrs, "T": dtype}))
+        return f"{copy}:{port}" if port else copy
+
+    def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
         """A call that is given a variable's value in its place, and the tensor of what it leaves, where it changes
         it."""
         definition = opdefs.definition(node.op)
@@ -344,10 +204,10 @@ class _Library:
         key = (name, index, result)
         if key in self._made:
             return self._made[key]
-        scope, function = self._scope(name), self.graph.functions[name]
+        scope, function = self.scope(name), self.graph.functions[name]
         assert scope is not None, "accesses() looked at it"
         root = list(scope)[index].name
-        found = self.accesses(scope, _results(scope), root)
+        found = self.accesses(scope, results_and_effects(scope), root)
         assert found is not None, "it was looked at"
         nodes, value = self.threaded(scope, found, root, dtype, in_function=True)
         table = {node.name: node for node in nodes}
@@ -370,15 +230,3 @@ class _Library:
 def _with(values: Sequence[T], place: int, value: T) -> tuple[T, ...]:
     """The values with this one in its place, or behind the last."""
     return (*values[:place], value, *values[place + 1 :])
-
-
-def _results(scope: Graph) -> list[str]:
-    """What a function gives, and what it does besides."""
-    return [*scope.outputs, *(node.name for node in scope if is_update(node) or node.op in FUNCTION_CALLS)]
-
-
-def _functions(node: Node) -> list[str]:
-    """The functions of a call; none where it gives them attributes."""
-    held = [node.attrs.get(name) for name in function_attributes(node.op)]
-    found = [func for value in held for func in (value if isinstance(value, tuple) else (value,))]
-    return [func.name for func in found if isinstance(func, Func) and not func.attrs]

@@ -7,10 +7,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
-from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import ENTER, EXIT
+from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT
 
-__all__ = ["MERGES", "descendants", "inside_loops", "is_topological", "iter_topological", "reachable", "topological"]
+__all__ = [
+    "MERGES",
+    "descendants",
+    "inside_loops",
+    "is_topological",
+    "iter_topological",
+    "on_branches",
+    "reachable",
+    "topological",
+]
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -180,6 +189,26 @@ def dependents(
             if not is_last(node):
                 behind.add(node.name)
             yield node
+
+
+def on_branches(graph: Graph) -> dict[str, frozenset[str]]:
+    """The outputs of Switches on which it hangs whether a node runs, by node, as far as they are not merged again:
+    none of them for one that runs in any case. What is behind a cycle is left out.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for node in topological(graph, partial=True):
+        ways = []
+        for ref in node.inputs:
+            source = graph[node_name(ref)]
+            way = found.get(source.name, frozenset())
+            if source.op in BINARY_SWITCHES and not ref.startswith("^"):
+                predicate = canonical(source.data_inputs[1])
+                way |= {f"{predicate} {parse_ref(ref).port}"}
+            ways.append(way)
+        count = len(node.data_inputs) if node.op in MERGES else 0
+        common = frozenset[str].intersection(*ways[:count]) if count else frozenset[str]()
+        found[node.name] = common.union(*ways[count:])
+    return found
 
 
 def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], bool] = lambda node: True) -> set[str]:

@@ -8,6 +8,7 @@ as TensorFlow's linalg_grad.py applies them. Where values are equal, the vectors
 from __future__ import annotations
 
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.math.matrix_equations import sides, transposed
 from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 
@@ -26,7 +27,7 @@ def eigenvalues(op: NodeGradient) -> str:
         turned = op.add("BatchMatMul", vectors, op.grads[1], adj_x=True)
         middle = op.add("Add", middle, op.mul(_reciprocal_differences(op, values), turned))
     whole = op.add("BatchMatMul", vectors, op.add("BatchMatMul", middle, vectors, adj_y=True))
-    both = op.add("MatrixBandPart", op.add("Add", whole, _transposed(op, whole)), op.const(-1), op.const(0))
+    both = op.add("MatrixBandPart", op.add("Add", whole, transposed(op, whole)), op.const(-1), op.const(0))
     return op.add("MatrixSetDiag", both, op.add("MatrixDiagPart", whole))
 
 
@@ -57,7 +58,7 @@ def _by_singular_vectors(op: NodeGradient) -> str:
         for vectors, by in ((left, by_left), (right, by_right))
     ]
     diagonal = op.add("MatrixDiag", values)
-    by_u, by_v = (op.add("Add", part, _transposed(op, part)) for part in turned)
+    by_u, by_v = (op.add("Add", part, transposed(op, part)) for part in turned)
     middle = op.add(
         "AddN",
         [
@@ -71,10 +72,10 @@ def _by_singular_vectors(op: NodeGradient) -> str:
         inside = op.add(
             "BatchMatMul", op.add("BatchMatMul", right, by_right, adj_x=True), right, adj_x=True, adj_y=True
         )
-        outside = op.add("Sub", _transposed(op, by_right), inside)
+        outside = op.add("Sub", transposed(op, by_right), inside)
         scaled = op.add("BatchMatMul", left, op.add("MatrixDiag", _reciprocal(op, values)))
         found = op.add("Add", found, op.add("BatchMatMul", scaled, outside))
-    return _transposed(op, found) if rows > columns else found
+    return transposed(op, found) if rows > columns else found
 
 
 def _sides(op: NodeGradient) -> tuple[int, int]:
@@ -83,10 +84,7 @@ def _sides(op: NodeGradient) -> tuple[int, int]:
     Raises:
         GraphError: they are not known, or the vectors are of a square where the matrix is none.
     """
-    shape = tuple(op.static(op.inputs[0]))[-2:] if op.static(op.inputs[0]).rank is not None else (None, None)
-    rows, columns = shape
-    if rows is None or columns is None:
-        raise GraphError(f"the gradient of {op.node.op} needs the numbers of rows and columns, which are not known")
+    rows, columns = sides(op)
     if op.attr("full_matrices") and rows != columns and (op.node.op == "Svd" or rows > columns):
         raise GraphError("of full matrices it has no gradient here")
     return rows, columns
@@ -109,7 +107,7 @@ def orthogonal_triangular(op: NodeGradient) -> str:
 def _of_deep_matrix(op: NodeGradient, q: str, r: str, by_q: str, by_r: str) -> str:
     turned = op.add("BatchMatMul", q, by_q, adj_x=True)
     scaled = op.add("BatchMatMul", r, by_r, adj_y=True)
-    skew = op.add("Add", *(op.add("Sub", ref, _transposed(op, ref)) for ref in (turned, scaled)))
+    skew = op.add("Add", *(op.add("Sub", ref, transposed(op, ref)) for ref in (turned, scaled)))
     below = op.add("MatrixBandPart", skew, op.const(-1), op.const(0))
     outside = op.add("Sub", by_q, op.add("BatchMatMul", q, turned))
     inner = op.add("BatchMatMul", q, op.add("Add", by_r, _over_triangle(op, below, r)))
@@ -118,19 +116,14 @@ def _of_deep_matrix(op: NodeGradient, q: str, r: str, by_q: str, by_r: str) -> s
 
 def _over_triangle(op: NodeGradient, ref: str, upper: str) -> str:
     """The matrix times the inverse of the transposed triangle."""
-    solved = op.add("MatrixTriangularSolve", upper, _transposed(op, ref), lower=False, adjoint=False)
-    return _transposed(op, solved)
+    solved = op.add("MatrixTriangularSolve", upper, transposed(op, ref), lower=False, adjoint=False)
+    return transposed(op, solved)
 
 
 def _columns(op: NodeGradient, ref: str, first: int, last: int) -> str:
     """Some columns of matrices, whatever their batch."""
     ends = op.const([0, first]), op.const([0, last]), op.const([1, 1])
     return op.add("StridedSlice", ref, *ends, ellipsis_mask=1)
-
-
-def _transposed(op: NodeGradient, ref: str) -> str:
-    rank = op.rank(op.inputs[0])
-    return op.add("Transpose", ref, op.const([*range(rank - 2), rank - 1, rank - 2]))
 
 
 def _reciprocal(op: NodeGradient, ref: str) -> str:

@@ -1,0 +1,215 @@
+"""What uses a variable, in a graph and in the functions that it calls: which node reads it after which assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.formats import function_def
+from pocketgraph.freezing.assignments import value_op
+from pocketgraph.freezing.repair.updates import is_update
+from pocketgraph.freezing.run_state import without_statistics
+from pocketgraph.freezing.variables_in_calls import function_attributes
+from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs
+from pocketgraph.graph.attr import Func
+from pocketgraph.graph.op_traits import (
+    BINARY_SWITCHES,
+    ENTER,
+    FUNCTION_CALLS,
+    LOOPS,
+    PASSES,
+    REFERENCE_VARIABLES,
+    REFERENCES,
+)
+from pocketgraph.graph.order import descendants, on_branches, reachable
+
+UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
+"""Not a trait: what no assignment changes."""
+
+
+class Accesses(NamedTuple):
+    """What uses a variable.
+
+    Attributes:
+        holders: the tensors that are its handle or reference.
+        writers: what changes it, first to last.
+        readers: what reads it and does not change it, and after how many of the writers.
+        calls: what the calls do that are given it.
+        others: what reads nothing that assignments change, or hands the handle on.
+        is_ordered: each reader is among ``readers``; else some come before or after an assignment as it happens.
+        live: the nodes that results are computed with.
+        needs: some live one reads what another one changed.
+    """
+
+    holders: set[str]
+    writers: list[Node]
+    readers: dict[str, int]
+    calls: dict[str, Use]
+    others: set[str]
+    is_ordered: bool
+    live: set[str]
+    needs: bool
+
+
+class Use(NamedTuple):
+    """What a call does with a variable that it is given, at this position of its inputs."""
+
+    position: int
+    reads: bool
+    writes: bool
+    needs: bool
+    returns: bool = False
+
+
+class AccessFinder:
+    """Finds what uses variables in a graph and its functions; ``graph`` may be set to another with these functions."""
+
+    def __init__(self, graph: Graph, *, looks_everywhere: bool = False) -> None:
+        self.graph = graph
+        self._looks_everywhere = looks_everywhere
+        self._scopes: dict[str, Graph | None] = {}
+        self._uses: dict[tuple[str, int], Use | None] = {}
+        self._looked_at: Graph | None = None
+        self._found: set[str] = set()
+
+    def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses | None:
+        """What uses a variable; None where assignments are in no order or not known."""
+        is_reference = graph[root].op in REFERENCE_VARIABLES
+        holders, writers, reads = {canonical(root)}, list[Node](), set[str]()
+        calls: dict[str, Use] = {}
+        others: set[str] = set()
+        waiting = [canonical(root)]
+        while waiting:
+            tensor = waiting.pop()
+            for node in graph.consumers.get(node_name(tensor), ()):
+                places = [at for at, ref in enumerate(node.data_inputs) if canonical(ref) == tensor]
+                given: str | None = None
+                if not places or node.op in UNCHANGED:
+                    others |= {node.name} if places else set()
+                    continue
+                if node.op in FUNCTION_CALLS:
+                    use = self._called(node, places[0]) if len(places) == 1 and node.name not in calls else None
+                    if use is None:
+                        return None
+                    calls[node.name] = use
+                    if use.writes:
+                        writers.append(node)
+                    elif use.reads:
+                        reads.add(node.name)
+                    given = f"{node.name}:{places[0]}" if node.op in LOOPS else None
+                elif places == [0] and value_op(node.op) is not None:
+                    writers.append(node)
+                    given = node.name if is_reference else None
+                elif is_update(node) and 0 in places:
+                    return None
+                elif is_reference and node.op not in REFERENCES:
+                    reads.add(node.name)
+                elif node.op in PASSES and not is_reference:
+                    given = node.name
+                    others.add(node.name)
+                elif node.op in BINARY_SWITCHES and places == [0]:
+                    holders |= {f"{node.name}:0", f"{node.name}:1"}
+                    waiting += [f"{node.name}:0", f"{node.name}:1"]
+                elif node.op in ENTER and node.attr("is_constant", False):
+                    given = node.name
+                elif node.op in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
+                    reads.add(node.name)
+                else:
+                    return None
+                if given is not None:
+                    holders.add(canonical(given))
+                    waiting.append(canonical(given))
+        asked = {node_name(name) for name in outputs} if is_reference else set()
+        live = self._live(graph, outputs)
+        if not writers or (
+            graph is self.graph and not self._looks_everywhere and live.isdisjoint(reads | calls.keys() | asked)
+        ):
+            return Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, True, live, False)
+        before = {node.name: reachable(graph, [node.name]) for node in writers}
+        behind = {node.name: descendants(graph, [node.name]) for node in writers}
+        writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
+        branches = on_branches(graph) if any(node.op in BINARY_SWITCHES for node in graph) else {}
+        for at, node in enumerate(writers):
+            is_sure = not branches.get(node.name) and not any(graph[name].op in ENTER for name in before[node.name])
+            if not is_sure or any(other.name not in before[node.name] for other in writers[:at]):
+                return None
+        readers = {}
+        for name in reads:
+            after = sum(name in behind[node.name] for node in writers)
+            if all(name in before[node.name] for node in writers[after:]):
+                readers[name] = after
+        readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
+        needs = any(after and name in live for name, after in readers.items())
+        for at, node in enumerate(writers):
+            use = calls.get(node.name)
+            needs = needs or (use is not None and node.name in live and (use.needs or (use.reads and at > 0)))
+        return Accesses(holders, writers, readers, calls, others, len(readers) == len(reads), live, needs)
+
+    def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
+        """What outputs are computed with."""
+        if self._looked_at is not graph:
+            self._looked_at = graph
+            self._found = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
+        return self._found
+
+    def _called(self, node: Node, position: int) -> Use | None:
+        """What the functions of a call do with the variable at this position of its inputs."""
+        index = position - (len(opdefs.definition(node.op).inputs) - 1)
+        uses = []
+        for name in _functions(node):
+            use = self._use(name, index)
+            if use is None or (use.returns and node.op not in LOOPS):
+                return None
+            uses.append(use)
+        if index < 0 or not uses:
+            return None
+        reads, writes, needs = (any(use[field] for use in uses) for field in (1, 2, 3))
+        return Use(position, reads, writes, needs or (node.op in LOOPS and reads and writes))
+
+    def _use(self, name: str, index: int) -> Use | None:
+        key = (name, index)
+        if key not in self._uses:
+            self._uses[key] = None  # for one that calls itself
+            scope = self.scope(name)
+            argument = next(islice(scope or (), index, None), None) if index >= 0 else None
+            found = None
+            if scope is not None and argument is not None and argument.op == "Placeholder":
+                found = self.accesses(scope, results_and_effects(scope), argument.name)
+            if found is not None and scope is not None and found.is_ordered:
+                returns = any(canonical(ref) in found.holders for ref in scope.outputs)
+                reads = bool(found.readers) or any(use.reads for use in found.calls.values())
+                self._uses[key] = Use(index, reads, bool(found.writers), found.needs, returns)
+        return self._uses[key]
+
+    def scope(self, name: str) -> Graph | None:
+        """A function's body as a graph whose first nodes are placeholders for its arguments; None where it says too
+        little of its types."""
+        if name not in self._scopes:
+            self._scopes[name] = None
+            function = self.graph.functions.get(name)
+            if function is not None and all(opdefs.find(node.op) for node in function.nodes):
+                try:
+                    body = function_def.body(function)
+                    types = function_def.argument_types(function)
+                except (FormatError, GraphError):
+                    return None
+                given = [
+                    Node(argument, "Placeholder", [], {"dtype": dtype})
+                    for argument, dtype in zip(body.arguments, types, strict=True)
+                ]
+                self._scopes[name] = Graph([*given, *body.nodes], outputs=body.results)
+        return self._scopes[name]
+
+
+def results_and_effects(scope: Graph) -> list[str]:
+    """What a function gives, and what it does besides."""
+    return [*scope.outputs, *(node.name for node in scope if is_update(node) or node.op in FUNCTION_CALLS)]
+
+
+def _functions(node: Node) -> list[str]:
+    """The functions of a call; none where it gives them attributes."""
+    held = [node.attrs.get(name) for name in function_attributes(node.op)]
+    found = [func for value in held for func in (value if isinstance(value, tuple) else (value,))]
+    return [func.name for func in found if isinstance(func, Func) and not func.attrs]
