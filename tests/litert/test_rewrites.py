@@ -210,6 +210,42 @@ def test_dilation_by_batching_becomes_a_dilated_convolution(size: int, rate: int
 
 
 @pytest.mark.parametrize(
+    ("pads", "third", "operators"),
+    [
+        ((0, 2), "y = Mul(b1, b2, T=float)", ["PAD", "CONV_2D", "CONV_2D", "MUL"]),
+        ((0, 0), "y = Mul(b1, b2, T=float)", ["CONV_2D", "CONV_2D", "MUL"]),
+        (
+            (0, 2),
+            """
+            t = Mean(s, axes, T=float, Tidx=int32, keep_dims=true)
+            p = Mul(b1, b2, T=float)
+            y = Mul(p, t, T=float)
+            """,
+            ["PAD", "SPACE_TO_BATCH_ND", "CONV_2D", "CONV_2D", "MUL", "MEAN", "MUL"],
+        ),
+    ],
+)
+def test_batches_that_several_convolutions_read_become_dilated_ones(
+    pads: tuple[int, int], third: str, operators: list[str]
+) -> None:
+    """As the gates of a WaveNet read them; others that read them too keep them."""
+    model = graph(
+        f"""
+        x = Placeholder(dtype=float, shape=[1,6,6,3])
+        s = SpaceToBatchND(x, block, pads, T=float, Tblock_shape=int32, Tpaddings=int32)
+        c1 = Conv2D(s, w1, T=float, strides=list[1,1,1,1], padding="VALID")
+        b1 = BatchToSpaceND(c1, block, crops, T=float, Tblock_shape=int32, Tcrops=int32)
+        c2 = Conv2D(s, w2, T=float, strides=list[1,1,1,1], padding="VALID")
+        b2 = BatchToSpaceND(c2, block, crops, T=float, Tblock_shape=int32, Tcrops=int32)
+        {third}
+        """,
+        block=np.array([2, 2], np.int32), pads=np.array([pads] * 2, np.int32), crops=np.zeros((2, 2), np.int32),
+        w1=floats(2, 2, 3, 4), w2=floats(2, 2, 3, 4), axes=np.array([0, 1, 2, 3], np.int32),
+    )  # fmt: skip
+    check(model, operators, 1, 6, 6, 3)
+
+
+@pytest.mark.parametrize(
     ("pads", "operators"), [((0, 1), ["CONV_2D"]), ((1, 1), ["PAD", "CONV_2D"]), ((1, 0), ["PAD", "CONV_2D"])]
 )
 def test_padding_that_same_would_add_is_the_convolutions_own(pads: tuple[int, int], operators: list[str]) -> None:

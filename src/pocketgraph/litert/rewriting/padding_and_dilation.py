@@ -14,22 +14,27 @@ from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 
 def dilate(program: Program) -> None:
-    """Space to batch, a convolution, and batch to space are one dilated convolution."""
+    """Space to batch, a convolution, and batch to space are one dilated convolution; several may read the batches."""
     view = ValueUses(program)
     replaced: list[Operation] = []
+    padded: dict[tuple[Value, str], Value] = {}
     for last in program.operations:
         if last.code != "BATCH_TO_SPACE_ND":
             continue
         middle = view.only_source(last.inputs[0])
-        first = view.only_source(middle.inputs[0]) if middle is not None and middle.inputs else None
-        if middle is None or first is None or first.code != "SPACE_TO_BATCH_ND":
+        batches = middle.inputs[0] if middle is not None and middle.inputs else None
+        first = view.producers.get(batches) if batches is not None else None
+        if middle is None or batches is None or first is None or first.code != "SPACE_TO_BATCH_ND":
             continue
         if middle.code not in CONVOLUTIONS or not _is_plain(middle):
             continue
-        if _dilated(program, first, middle, last):
+        if _dilated(program, first, middle, last, padded):
             view.absorb(middle, last)
             middle.nodes = first.nodes + middle.nodes
-            replaced += [first, last]
+            replaced.append(last)
+            view.uses[batches] -= 1
+            if not view.uses[batches] and batches not in view.outputs:
+                replaced.append(first)
     program.drop(replaced)
 
 
@@ -98,7 +103,9 @@ def _is_plain(convolution: Operation) -> bool:
     return options["padding"] == "VALID" and steps == [1, 1, 1, 1]
 
 
-def _dilated(program: Program, first: Operation, middle: Operation, last: Operation) -> bool:
+def _dilated(
+    program: Program, first: Operation, middle: Operation, last: Operation, padded: dict[tuple[Value, str], Value]
+) -> bool:
     source = first.inputs[0]
     blocks, pads, last_blocks, crops = (
         operation.inputs[index].constant.numpy()  # type: ignore[union-attr]
@@ -124,9 +131,12 @@ def _dilated(program: Program, first: Operation, middle: Operation, last: Operat
     if same or not any(map(any, pairs)):
         middle.inputs[0] = source
         return True
-    padding = zeros_around(source, pairs, source.name, first.nodes)
-    program.operations.insert(program.operations.index(first), padding)
-    middle.inputs[0] = padding.outputs[0]
+    key = source, str(pairs)
+    if key not in padded:
+        padding = zeros_around(source, pairs, source.name, first.nodes)
+        program.operations.insert(program.operations.index(first), padding)
+        padded[key] = padding.outputs[0]
+    middle.inputs[0] = padded[key]
     return True
 
 
