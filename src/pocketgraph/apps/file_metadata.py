@@ -10,7 +10,7 @@ from pocketgraph.datasets.file_sizes import are_pictures
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.tflite.metadata import described
-from pocketgraph.exporting.tool import ExportOptions, model_to_export
+from pocketgraph.exporting.tool import model_to_export
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.text_inputs import text_inputs
 
@@ -40,8 +40,7 @@ def described_file(
     pictures = samples if samples is not None and (is_folder or are_pictures(samples)) else None
     for names in (labels, ()) if labels else ((),):
         try:
-            how = ExportOptions(reading, outputs=outputs, labels=names, samples=pictures, limit=1)
-            model = model_to_export(graph, how)
+            model = model_to_export(graph, reading, outputs=outputs, labels=names, samples=pictures, limit=1)
             return described(model, made)
         except UsageError:
             continue

@@ -44,17 +44,19 @@ class Layout(NamedTuple):
     size: int
 
 
+def loads(buffers: Sequence[Buffer], *, filled_up: bool = False) -> dict[int, int]:
+    """By step how many bytes are needed at it; ``filled_up``: with what they are filled up with."""
+    found: dict[int, int] = {}
+    for buffer in buffers:
+        size = buffer.room if filled_up else buffer.size
+        for step in range(buffer.first, buffer.last + 1):
+            found[step] = found.get(step, 0) + size
+    return found
+
+
 def least(buffers: Sequence[Buffer]) -> int:
     """A number of bytes below which no layout can be: the most that is needed at one step."""
-    steps: dict[int, int] = {}
-    for buffer in buffers:
-        steps[buffer.first] = steps.get(buffer.first, 0) + buffer.room
-        steps[buffer.last + 1] = steps.get(buffer.last + 1, 0) - buffer.room
-    now = most = 0
-    for step in sorted(steps):
-        now += steps[step]
-        most = max(most, now)
-    return most
+    return max(loads(buffers, filled_up=True).values(), default=0)
 
 
 def planned(buffers: Sequence[Buffer]) -> Layout:
@@ -64,7 +66,8 @@ def planned(buffers: Sequence[Buffer]) -> Layout:
     192
     """
     bound, numbers = least(buffers), range(len(buffers))
-    widths = _breadths(buffers)
+    needed = loads(buffers)
+    widths = [max((needed[step] for step in range(b.first, b.last + 1)), default=0) for b in buffers]
     orders = [
         sorted(numbers, key=lambda n: (-buffers[n].size, buffers[n].first)),
         sorted(numbers, key=lambda n: (buffers[n].first - buffers[n].last, -buffers[n].size)),
@@ -116,14 +119,3 @@ def placed(buffers: Sequence[Buffer], order: Sequence[int]) -> Layout:
 def aligned(size: int, alignment: int = ALIGNMENT) -> int:
     """The size with what it is filled up with."""
     return -(-size // alignment) * alignment
-
-
-def _breadths(buffers: Sequence[Buffer]) -> list[int]:
-    """For each buffer the most bytes that are needed at any step of its life."""
-    last = max((buffer.last for buffer in buffers), default=0)
-    first = min((buffer.first for buffer in buffers), default=0)
-    needed = [0] * (last - first + 1)
-    for buffer in buffers:
-        for step in range(buffer.first, buffer.last + 1):
-            needed[step - first] += buffer.size
-    return [max(needed[b.first - first : b.last - first + 1], default=0) for b in buffers]

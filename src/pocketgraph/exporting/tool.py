@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
@@ -140,68 +141,49 @@ def export(
     )
     tell = once(notify or unheard)  # what takes texts may be opened twice
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, tell)
-    how = ExportOptions(
-        reading, inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads,
-        progress, keep_dropout=keep_dropout,
+    made = partial(
+        model_to_export, source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes,
+        values=values, labels=labels, calibration=calibration, about=about, samples=samples, limit=limit,
+        threads=threads, progress=progress, keep_dropout=keep_dropout,
     )  # fmt: skip
-    model = model_to_export(source, replace(how, takes_texts=chosen.takes_texts))
+    model = made(takes_texts=chosen.takes_texts)
     try:
         return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
     except LackingError:
         if not chosen.takes_texts:
             raise
-        behind = model_to_export(source, how)
+        behind = made()
         if behind.texts is None and len(behind.main.outputs) == len(model.main.outputs):
             raise
     return export_model(behind, place, chosen, arguments, tolerance=tolerance, force=force)
 
 
-@dataclass(frozen=True)
-class ExportOptions:
-    """The arguments of ``export`` that say what goes out.
+def model_to_export(
+    source: Source, reading: SampleReading, *, inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None, signatures: Sequence[str] | None = None, shapes: Sizes | None = None,
+    values: Mapping[str, Any] | None = None, labels: Lines = (), calibration: Lines = (), about: About | None = None,
+    samples: SampleSource | None = None, limit: int = 100, threads: int = 1, progress: Progress | None = None,
+    takes_texts: bool = False, keep_dropout: bool = False,
+) -> ExportModel:  # fmt: skip
+    """A model with everything that goes with it.
 
-    Attributes:
+    Args:
+        source: as for ``export``, as are all the others but these.
         reading: how the samples are read.
         takes_texts: whether the target holds what reads texts.
-        keep_dropout: see ``opened``.
-        inputs, outputs, signatures, shapes, values, labels, calibration, about, samples, limit, threads, progress: as
-            for ``export``.
-    """
-
-    reading: SampleReading
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
-    signatures: Sequence[str] | None = None
-    shapes: Sizes | None = None
-    values: Mapping[str, Any] | None = None
-    labels: Lines = ()
-    calibration: Lines = ()
-    about: About | None = None
-    samples: SampleSource | None = None
-    limit: int = 100
-    threads: int = 1
-    progress: Progress | None = None
-    takes_texts: bool = False
-    keep_dropout: bool = False
-
-
-def model_to_export(source: Source, how: ExportOptions) -> ExportModel:
-    """A model with everything that goes with it.
 
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
-    reading, labels = how.reading, how.labels
 
     def made(outputs: Sequence[str] | None) -> ExportModel:
         return opened(
-            source, inputs=how.inputs, outputs=outputs, signatures=how.signatures, shapes=how.shapes,
-            values=how.values, texts=_texts(how.samples, reading), takes_texts=how.takes_texts,
-            notify=reading.notify, keep_dropout=how.keep_dropout,
+            source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+            texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify, keep_dropout=keep_dropout,
         )  # fmt: skip
 
-    model = made(how.outputs)
-    is_sole = not how.outputs and not how.signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
+    model = made(outputs)
+    is_sole = not outputs and not signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
     answer = model.main.outputs[0]
     scores = scores_picked_from(model.graph, answer.tensor) if (labels or answer.dtype is STRING) and is_sole else None
     if scores is not None and canonical(scores) not in (port.tensor for port in model.main.inputs):
@@ -213,11 +195,11 @@ def model_to_export(source: Source, how: ExportOptions) -> ExportModel:
         forms = ", ".join(f"{name} {list(shape)}" for name, shape in model.front.shapes.items())
         reading.notify(f"the part behind {forms} is written; what reads recordings is the app's")
     is_heard = model.front is None and model.texts is None
-    model = with_samples(model, how.samples, reading, how.limit)
+    model = with_samples(model, samples, reading, limit)
     rate = reading.sample_rate or model.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
     return replace(
-        model, labels=_lines(labels), calibration=_lines(how.calibration), about=how.about or About(),
-        sample_rate=rate, threads=how.threads, progress=how.progress or model.progress,
+        model, labels=_lines(labels), calibration=_lines(calibration), about=about or About(),
+        sample_rate=rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
 
 

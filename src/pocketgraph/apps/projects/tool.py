@@ -31,7 +31,7 @@ from pocketgraph.exporting.model import About, ExportModel, Normalization, Sourc
 from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
-from pocketgraph.exporting.tool import ExportOptions, Lines, model_to_export
+from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats import Kind, identify, load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
@@ -169,11 +169,10 @@ def make_project(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     if about is not None and about.scaling is not None and input_mean is None and input_std is None:
         reading = replace(reading, input_mean=about.scaling[0], input_std=about.scaling[1])
-    how = ExportOptions(
-        reading, inputs, outputs, signatures, shapes, values, labels, about=About(name=names.title), samples=samples,
-        threads=threads, progress=progress,
+    model = model_to_export(
+        source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+        labels=labels, about=About(name=names.title), samples=samples, threads=threads, progress=progress,
     )  # fmt: skip
-    model = model_to_export(source, how)
     model, finished = _as_it_is(model, where, kind, built_on)
     if labels and not finished:
         model = scores_first(model)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.exporting.arena import planned
+from pocketgraph.exporting.arena import loads, planned
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical
 from pocketgraph.graph.dtype import FLOAT, INT8, STRING
@@ -44,12 +44,8 @@ def memory_plan(program: Program, unknown: int = 0) -> MemoryPlan:
     """The plan of a program, as LiteRT's memory planner has it: results never take the place of an operand."""
     storage = Storage(program, lambda operation: [])
     layout = planned(storage.buffers)
-    steps = range(-1, len(program.operations) + 1)
-    loads = dict.fromkeys(steps, 0)
-    for buffer in storage.buffers:
-        for step in range(buffer.first, buffer.last + 1):
-            loads[step] += buffer.size
-    fullest = max(steps, key=loads.__getitem__)
+    needed = loads(storage.buffers)
+    fullest = max(sorted(needed), key=needed.__getitem__, default=-1)
     names: dict[int, tuple[str, int]] = {}
     for value in [*program.inputs, *(value for operation in program.operations for value in operation.outputs)]:
         buffer_of = storage.buffer(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -294,45 +295,33 @@ def _full_shape(input_sizes: Array, dy: Array, weights: Array, data_format: str)
     return sizes if channels_axis(data_format) == -1 else (sizes[0], *sizes[2:], sizes[1])
 
 
+Spans = Callable[[Sequence[int], Sequence[int]], tuple[Window, ...]]
+"""The windows over axes of these sizes of a filter of so many taps along each."""
+
+
 def _by_input(
-    function: ByInput,
-    input_sizes: Array,
-    weights: Array,
-    dy: Array,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int],
-    data_format: str,
-    dilations: Sequence[int],
+    function: ByInput, input_sizes: Array, weights: Array, dy: Array, data_format: str, spans: Spans
 ) -> Array:
     """The gradient by the input in the op's data format: ``function`` of shape, weights, dy and windows."""
     dy = to_channels_last(dy, data_format)
     shape = _full_shape(input_sizes, dy, weights, data_format)
     if shape[0] != dy.shape[0]:
         raise RunError(f"input_sizes has a batch of {shape[0]}, out_backprop {list(dy.shape)} one of {dy.shape[0]}")
-    taken = weights.shape[:-2]
-    spans = windows_of_op(shape[1:-1], taken, strides, padding, data_format, dilations, explicit_paddings)
-    return from_channels_last(function(shape, weights, dy, spans), data_format)
+    return from_channels_last(function(shape, weights, dy, spans(shape[1:-1], weights.shape[:-2])), data_format)
 
 
-def _by_filter(
-    function: ByFilter,
-    x: Array,
-    filter_sizes: Array,
-    dy: Array,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int],
-    data_format: str,
-    dilations: Sequence[int],
-) -> Array:
+def _by_filter(function: ByFilter, x: Array, filter_sizes: Array, dy: Array, data_format: str, spans: Spans) -> Array:
     """The gradient by the filter: ``function`` of the images, the filter's shape, dy and windows."""
     x, dy = to_channels_last(x, data_format), to_channels_last(dy, data_format)
     if len(x) != len(dy):
         raise RunError(f"input has a batch of {len(x)}, out_backprop {list(dy.shape)} one of {len(dy)}")
     shape = _sizes(filter_sizes)
-    spans = windows_of_op(x.shape[1:-1], shape[:-2], strides, padding, data_format, dilations, explicit_paddings)
-    return function(x, shape, dy, spans)
+    return function(x, shape, dy, spans(x.shape[1:-1], shape[:-2]))
+
+
+def _spans(*how: Any) -> Spans:
+    """The windows by an op's strides, padding, data format, dilations and explicit paddings."""
+    return lambda sizes, taps: windows_of_op(sizes, taps, *how)
 
 
 def _of_pictures(gradient: Callable[..., Array]) -> Callable[..., Array]:
@@ -350,15 +339,15 @@ def _of_pictures(gradient: Callable[..., Array]) -> Callable[..., Array]:
         data_format: str = "NHWC",
         dilations: Sequence[int] = (1, 1, 1, 1),
     ) -> Array:
-        return gradient(first, second, out_backprop, strides, padding, explicit_paddings, data_format, dilations)
+        spans = _spans(strides, padding, data_format, dilations, explicit_paddings)
+        return gradient(first, second, out_backprop, data_format, spans)
 
     return backprop
 
 
-def _register_3d(op: str, gradient: Callable[..., Array]) -> None:
+def _of_volumes(gradient: Callable[..., Array]) -> Callable[..., Array]:
     """The same of volumes; the first form of the op takes the tensors themselves where the second takes their sizes."""
 
-    @kernel(op, f"{op}V2")
     def backprop(
         first: Array,
         second: Array,
@@ -369,7 +358,9 @@ def _register_3d(op: str, gradient: Callable[..., Array]) -> None:
         data_format: str = "NDHWC",
         dilations: Sequence[int] = (1, 1, 1, 1, 1),
     ) -> Array:
-        return gradient(first, second, out_backprop, strides, padding, (), data_format, dilations)
+        return gradient(first, second, out_backprop, data_format, _spans(strides, padding, data_format, dilations))
+
+    return backprop
 
 
 kernel("Conv2DBackpropInput")(_of_pictures(partial(_by_input, backprop_input)))
@@ -378,5 +369,5 @@ _by_filter_kernel.without = {PASS: _of_pictures(partial(_by_filter, plain_backpr
 kernel("Conv2DBackpropFilter")(_by_filter_kernel)
 kernel("DepthwiseConv2dNativeBackpropInput")(_of_pictures(partial(_by_input, depthwise_backprop_input)))
 kernel("DepthwiseConv2dNativeBackpropFilter")(_of_pictures(partial(_by_filter, depthwise_backprop_filter)))
-_register_3d("Conv3DBackpropInput", partial(_by_input, backprop_input))
-_register_3d("Conv3DBackpropFilter", partial(_by_filter, backprop_filter))
+kernel("Conv3DBackpropInput", "Conv3DBackpropInputV2")(_of_volumes(partial(_by_input, backprop_input)))
+kernel("Conv3DBackpropFilter", "Conv3DBackpropFilterV2")(_of_volumes(partial(_by_filter, backprop_filter)))

@@ -63,8 +63,8 @@ def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], defaul
     return result.reshape(column.records, longest, *inner)
 
 
-def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
-    """(indices by record and place, values, shape)."""
+def sparse_of(column: RecordColumn, *, has_one: bool = False) -> tuple[Array, Array, Array]:
+    """(indices by record and place, values, shape); ``has_one``: of a single record, by place alone."""
     counts = column.counts()
     longest = int(np.maximum.reduce(counts, initial=0))
     if longest * column.records <= FEW_PLACES:
@@ -73,7 +73,8 @@ def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
         rows, along = _places(counts)
     indices = np.empty(reserve((len(rows), 2), np.int64), np.int64)
     indices[:, 0], indices[:, 1] = rows, along
-    return indices, column.values.reshape(-1), np.array((column.records, longest), np.int64)
+    shape = np.array((column.records, longest), np.int64)
+    return indices[:, has_one:], column.values.reshape(-1), shape[has_one:]
 
 
 def ragged_of(column: RecordColumn, splits: DType) -> tuple[Array, Array]:

@@ -116,11 +116,10 @@ def _outputs(
     *, has_one: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
     """All outputs in the order of the ops' signatures; ``has_one``: of a single record, without the axis of records."""
-    scattered = [sparse_of(column) for column in sparse]
+    scattered = [sparse_of(column, has_one=has_one) for column in sparse]
     ragged_rows = [ragged_of(column, kind) for column, kind in zip(ragged, splits, strict=True)]
     if has_one:
         dense = [np.asarray(whole[0]) for whole in dense]
-        scattered = [(places[:, 1:], values, shape[1:]) for places, values, shape in scattered]
         ragged_rows = [(values, kept[:0]) for values, kept in ragged_rows]
     return (
         *(part for parts in zip(*scattered, strict=True) for part in parts),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES, features_of, kind_of, values_of
@@ -50,11 +48,7 @@ class Batch:
         Raises:
             ValueError: one's values are of another type, or no list.
         """
-        found = [self._values(index, key, dtype, dense) for index in range(len(self.records))]
-        parts = [values for values in found if values is not None]
-        whole = np.concatenate(parts) if parts else np.empty(0, dtype.numpy)
-        each = np.array([-1 if values is None else values.size for values in found], np.int64)
-        return RecordColumn(whole, each, len(found))
+        return RecordColumn.of([self._values(i, key, dtype, dense) for i in range(len(self.records))], dtype)
 
     def _values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
         feature = self.records[index].get(key)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
 
 
@@ -21,6 +23,13 @@ class RecordColumn(NamedTuple):
     values: Array
     each: Array | int
     records: int
+
+    @classmethod
+    def of(cls, found: Sequence[Array | None], dtype: DType) -> RecordColumn:
+        """Of the values of each record, None where it has no such feature."""
+        each = np.array([-1 if values is None else values.size for values in found], np.int64)
+        parts = [values for values in found if values is not None]
+        return cls(np.concatenate(parts) if parts else np.empty(0, dtype.numpy), each, len(found))
 
     def counts(self) -> Array:
         """int64 (records,): how many values each record has; -1 where it has no such feature."""

@@ -13,7 +13,9 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.parsing.column_results import ragged_of, sparse_of
 from pocketgraph.kernels.parsing.record_batches import listed, shown
+from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.kernels.parsing.sequence_records import strict_steps, strict_values
 from pocketgraph.kernels.parsing.wanted_features import Wanted
 from pocketgraph.protobuf.wire import WireError
@@ -140,33 +142,24 @@ def context_dense(records: Sequences, wanted: Wanted, defaults: Sequence[Array])
     return results
 
 
-def context_sparse(records: Sequences, wanted: Wanted) -> tuple[list[Array], list[Array], list[Array]]:
+def context_columns(records: Sequences, keys: Sequence[bytes], types: Sequence[DType]) -> list[RecordColumn]:
+    """The values of features of the context."""
+    return [RecordColumn.of(records.context(key, dtype), dtype) for key, dtype in zip(keys, types, strict=True)]
+
+
+def context_sparse(records: Sequences, wanted: Wanted) -> list[tuple[Array, ...]]:
     """(indices, values, shapes) of the sparse features of the context; axes: record (in a batch), place."""
-    indices, values, shapes = [], [], []
-    for key, dtype in zip(wanted.sparse, wanted.sparse_types, strict=True):
-        found = records.context(key, dtype)
-        counts = [0 if part is None else part.size for part in found]
-        axes = [counted(counts)]
-        bounds = [max(counts, default=0)]
-        if not records.single:
-            axes.insert(0, np.repeat(np.arange(len(counts), dtype=np.int64), counts))
-            bounds.insert(0, len(counts))
-        indices.append(np.stack(axes, axis=1))
-        values.append(flat([part for part in found if part is not None], dtype))
-        shapes.append(np.array(bounds, np.int64))
-    return indices, values, shapes
+    columns = context_columns(records, wanted.sparse, wanted.sparse_types)
+    return list(zip(*(sparse_of(column, has_one=records.single) for column in columns), strict=True))
 
 
 def context_ragged(records: Sequences, wanted: Wanted) -> tuple[list[Array], list[Array]]:
     """(values, row splits) of the ragged features of the context; the splits of a single record are a number that means
     nothing."""
-    values, splits = [], []
-    for key, dtype, split in zip(wanted.ragged, wanted.ragged_types, wanted.split_types, strict=True):
-        found = records.context(key, dtype)
-        values.append(flat([part for part in found if part is not None], dtype))
-        counts = [0 if part is None else part.size for part in found]
-        splits.append(np.zeros((), split.numpy) if records.single else ends(counts, split))
-    return values, splits
+    columns = context_columns(records, wanted.ragged, wanted.ragged_types)
+    found = [ragged_of(column, split) for column, split in zip(columns, wanted.split_types, strict=True)]
+    splits = [np.zeros((), ends.dtype) if records.single else ends for _, ends in found]
+    return [values for values, _ in found], splits
 
 
 def steps_dense(records: Sequences, wanted: Wanted, may_miss: Sequence[bool]) -> tuple[list[Array], list[Array]]:
