@@ -94,9 +94,15 @@ TITLE = 'Joe\'s "best" <Flowers> & $more \\ 100 % @title@ ü'
 
 def source_of(name: str, folder: pathlib.Path) -> tuple[Graph | pathlib.Path, dict[str, Any]]:
     """A model, and how its project is made."""
-    if name.startswith("mobilenet"):
-        home = model_dir(name)
-        return next(home.glob("*.pb")), {"labels": next(home.glob("*label*.txt"), None) or ()}
+    if name in REAL:
+        home = model_dir("mobilenet_v1_025_128")
+        how: dict[str, Any] = {"labels": home / "labels.txt", "input_mean": 127.5, "input_std": 127.5}
+        if name == "mobilenet":
+            return home / "frozen_graph.pb", how
+        file = folder / f"{name}.tflite"
+        photos = {"samples": model_dir("data_flower_photos"), "limit": 10}
+        export(home / "frozen_graph.pb", file, mode="static", io="uint8", **photos, **how)
+        return file, {}
     if name in ("int8", "uint8"):
         pictures = np.random.default_rng(3).integers(0, 256, (20, 8, 8, 3)).astype(np.float32)
         file = folder / f"{name}.tflite"
@@ -120,7 +126,7 @@ def source_of(name: str, folder: pathlib.Path) -> tuple[Graph | pathlib.Path, di
 
 PICTURES = ("classes", "logits", "gray", "of_two", "int8", "uint8")
 """Models that take pictures."""
-REAL = ("mobilenet_v1_025_128", "mobilenet_v1_025_128_quant")
+REAL = ("mobilenet", "mobilenet_uint8")
 
 
 @dataclass
@@ -147,7 +153,7 @@ class Apps:
 def java(places: Sequence[pathlib.Path], main: str, words: Sequence[object]) -> list[str]:
     """Runs a class of Java; gives what it prints."""
     settings = [f"-Dpython={sys.executable}", f"-Dlitert_process={STUBS / 'litert_process.py'}"]
-    path = ":".join(map(str, places))
+    path = os.pathsep.join(map(str, places))
     ran = subprocess.run(
         ["java", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8", *settings, "-cp", path, main, *map(str, words)],
         capture_output=True, encoding="utf-8", timeout=300,
@@ -158,7 +164,7 @@ def java(places: Sequence[pathlib.Path], main: str, words: Sequence[object]) -> 
 
 def compiled(files: Sequence[pathlib.Path], to: pathlib.Path, *places: pathlib.Path, strict: bool = False) -> None:
     """Compiles Java; where that is strict, any warning is an error."""
-    path = ":".join(map(str, [to, *places]))
+    path = os.pathsep.join(map(str, [to, *places]))
     lint = ["-Xlint:all,-path,-classfile", "-Werror"] if strict else ["-Xlint:none"]
     words = ["javac", *lint, "-encoding", "UTF-8", "-d", to, "-cp", path, *files]
     made = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300)
@@ -217,7 +223,7 @@ def apps(tmp_path_factory: pytest.TempPathFactory) -> Apps:
     apis, classes, run = (folder / place for place in ("apis", "classes", "run"))
     stand_ins = [*(STUBS / "org").rglob("*.java"), *(STUBS / "androidx").rglob("*.java")]
     compiled([*signatures(folder / "signatures"), *stand_ins, *found], apis, ANDROID, *JARS, *KOTLIN_JARS)
-    path = ":".join(map(str, [ANDROID, apis, *JARS, *KOTLIN_JARS]))
+    path = os.pathsep.join(map(str, [ANDROID, apis, *JARS, *KOTLIN_JARS]))
     words = ["bash", KOTLIN / "bin/kotlinc", "-no-stdlib", "-no-jdk", "-no-reflect", "-jvm-target", "17", "-Werror",
              "-Wextra", "-cp", path, "-d", classes, *kotlin, *written.values()]  # fmt: skip
     ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=900)
