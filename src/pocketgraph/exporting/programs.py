@@ -199,7 +199,10 @@ def quantized_program(
     if io == "uint8" and how is not None and len({*how.mean}) == len({*how.std}) == 1:
         take_pixels(program, how.mean[0], how.std[0])
     ports = [port.name for port in (*entry.inputs, *entry.outputs)]
-    return program, [*outcome.notes, *left_in_float(program, ports, io)]
+    notes = list(outcome.notes)
+    for name in ("float_share", "widen"):  # an export has no such options
+        notes = [note.replace(f"{option(name)}=0 ", f"`quantize` with {option(name)}=0 ") for note in notes]
+    return program, [*notes, *left_in_float(program, ports, io)]
 
 
 def widened_ports(entry: EntryPoint, program: Program) -> list[str]:

@@ -6,6 +6,7 @@ import errno
 import pathlib
 import shutil
 import subprocess
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 import pocketgraph
 from c_programs import STRICT, coded, library_of, needs_cc
-from pocketgraph.errors import PocketgraphError, RunError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import programs
 from pocketgraph.exporting.c import building, c_exporter, library
 from pocketgraph.exporting.c.building import compiler
@@ -418,3 +419,16 @@ def test_a_library_that_rounds_floats_on_its_way_passes_within_their_noise(io: s
 def test_a_library_without_such_floats_has_to_give_every_number(tmp_path: pathlib.Path) -> None:
     pocketgraph.export(NET, tmp_path / "net", target="c")
     assert "double noise = 0;" in (tmp_path / "net/model_test.c").read_text()
+
+
+def test_notes_name_the_command_that_has_the_option(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of quantize are none of export."""
+    quantize, told = programs.quantize_program, f"kept 1 in float, {option('float_share')}=0 keeps none"
+
+    def quantized(*how: Any) -> Any:
+        return SimpleNamespace(converted=quantize(*how).converted, notes=[told])
+
+    monkeypatch.setattr(programs, "quantize_program", quantized)
+    samples = np.random.default_rng(6).uniform(-1, 1, (4, 4, 4, 3)).astype(np.float32)
+    made = pocketgraph.export(NET, tmp_path / "net", target="c", mode="static", samples=samples)
+    assert f"kept 1 in float, `quantize` with {option('float_share')}=0 keeps none" in made.notes
