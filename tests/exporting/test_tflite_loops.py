@@ -150,10 +150,10 @@ def test_a_c_library_has_them_in_line(name: str, tmp_path: pathlib.Path) -> None
     for _ in range(2):
         assert_near(results(program, list(feeds_of(name).values()), tmp_path), name, 2e-6)
     text = (tmp_path / "net.c").read_text()
-    assert text.count("for (;;) {\n        ") >= 1
+    assert "    for (;;) { /*" in text
     if name == "dynamic_rnn":  # the array is changed in its place, and copied by no round
-        assert "pg_update_rows(" in text.partition("for (;;)")[2]
-        assert "memcpy(" not in text.partition("for (;;)")[2].partition("pg_update_rows")[0]
+        assert "        pg_update_rows(" in text
+        assert ", 14400)" not in text.partition("for (;;)")[2]
 
 
 def test_what_a_loop_cannot_be_is_said(tmp_path: pathlib.Path) -> None:
