@@ -464,17 +464,19 @@ FED_LOOP = """
 """
 
 
-def test_a_loop_of_a_length_that_is_fed_says_how_to_set_it(tmp_path: pathlib.Path) -> None:
+def test_a_loop_of_a_length_that_is_fed_ships_and_may_be_set_for_good(tmp_path: pathlib.Path) -> None:
     graph = Graph([*constants(weights=RNG.normal(size=(3, 3)).astype(np.float32)), *parse(FED_LOOP)])
     save(graph, tmp_path / "model.pb")
-    with pytest.raises(PocketgraphError, match=r"for good, as in values=steps=10, or"):
-        ship(tmp_path / "model.pb", tmp_path / "out", outputs=["y"])
+    ship(tmp_path / "model.pb", tmp_path / "fed", outputs=["y"])
     fixed = pocketgraph.freeze(tmp_path / "model.pb", "y", bind={"steps": 10})
     save(fixed, tmp_path / "fixed.pb")
     ship(tmp_path / "fixed.pb", tmp_path / "out", outputs=["y"])
     x = RNG.normal(size=(1, 3)).astype(np.float32)
     wanted = Session(graph).run(["y"], {"seed": x, "steps": np.int32(10)})[0]
     np.testing.assert_allclose(Session(fixed).run(["y"], {"seed": x})[0], wanted, rtol=1e-5, atol=1e-6)
+    with Session(tmp_path / "fed" / "model.tflite") as session:
+        found = session.run_signature({"seed": x, "steps": np.int32(10)})["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_file_with_open_sizes_is_timed_as_is_proposed(tmp_path: pathlib.Path) -> None:

@@ -28,7 +28,8 @@ class Form(NamedTuple):
 _SEGMENTS = ("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_SUM")
 _FORMS: dict[str, Form] = {
     "BATCH_TO_SPACE_ND": Form(3, 3), "CALL_ONCE": Form(0, 0, 0), "CONCATENATION": Form(1, MANY),
-    "CONV_2D": Form(2, 3), "DEPTHWISE_CONV_2D": Form(2, 3), "FULLY_CONNECTED": Form(2, 3),
+    "CONV_2D": Form(2, 3), "DEPTHWISE_CONV_2D": Form(2, 3), "DYNAMIC_UPDATE_SLICE": Form(3, 3),
+    "FULLY_CONNECTED": Form(2, 3),
     "ASSIGN_VARIABLE": Form(2, 2, 0),
     "NON_MAX_SUPPRESSION_V4": Form(5, 5, 2), "ONE_HOT": Form(4, 4), "PACK": Form(1, MANY), "PADV2": Form(3, 3),
     "RESHAPE": Form(1, 2), "SCATTER_ND": Form(3, 3), "SELECT": Form(3, 3), "SELECT_V2": Form(3, 3), "SLICE": Form(3, 3),

@@ -11,9 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.graph import DType, Node, Shape, canonical
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import LOWERINGS as LITERT_LOWERINGS
 from pocketgraph.litert.lowering import MOVED
 from pocketgraph.litert.program import Value
 from pocketgraph.runtime.unrolling.array_origins import COUNTS, written
@@ -137,3 +139,31 @@ def size(emit: Emit, node: Node) -> None:
 @_lowers("TensorArrayCloseV3")
 def close(emit: Emit, node: Node) -> None:
     """Only frees memory."""
+
+
+@_lowers("StridedSlice")
+def slice_of_round(emit: Emit, node: Node) -> None:
+    """``x[:, i]`` of a number ``i`` that changes is a row that is gathered; any other slice is as it is elsewhere."""
+    begin = emit.graph.find_producer(emit.ref(1))
+    axis = _computed_axis(emit, node, begin) if begin is not None and emit.static_or_none(1) is None else None
+    if axis is None or begin is None:
+        lowering = LITERT_LOWERINGS.row(node.op)
+        assert lowering is not None
+        lowering(emit, node)
+        return
+    source = emit.require(emit.input(0), *MOVED)
+    index = emit.reshape(emit.value(canonical(begin.data_inputs[axis])), ())
+    shape = (*source.shape[:axis], *source.shape[axis + 1 :])
+    emit.result(emit.add("GATHER", [source, index], shape, axis=axis, batch_dims=0))
+
+
+def _computed_axis(emit: Emit, node: Node, begin: Node) -> int | None:
+    """The one axis of which a slice takes one row, and all of the others; None for other slices."""
+    masks = {name: int(node.attr(name, 0)) for name in SLICE_MASKS}
+    computed = [at for at, ref in enumerate(begin.data_inputs) if emit.known(canonical(ref)) is None]
+    if begin.op != "Pack" or len(computed) != 1 or masks["ellipsis_mask"] or masks["new_axis_mask"]:
+        return None
+    (axis,) = computed
+    others = sum(1 << at for at in range(len(begin.data_inputs)) if at != axis)
+    is_whole = masks["begin_mask"] & masks["end_mask"] & others == others
+    return axis if is_whole and masks["shrink_axis_mask"] == 1 << axis else None

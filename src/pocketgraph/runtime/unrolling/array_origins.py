@@ -21,6 +21,7 @@ READS = {"TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 
 SIZES = {"TensorArrayV3": 0, "TensorListReserve": 1}
 """Of what makes an array: which input is the number of its elements."""
 COUNTS = ("TensorArraySizeV3", "TensorListLength")
+"""Not a trait: what tells how many elements an array has."""
 
 
 def origin(graph: Graph, ref: str) -> str:
