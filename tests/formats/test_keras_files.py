@@ -207,3 +207,16 @@ def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pocketgraph\[keras\]'"):
         model_files.parse_hdf5(content("words_keras2.h5"), "words.h5")
+
+
+def test_without_h5py_a_file_is_identified_and_so_are_those_behind_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    first, second = written(tmp_path, "words_keras3.keras"), tmp_path / "labels.txt"
+    second.write_text("daisy\n")
+    assert call("identify", first, second) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert "a Keras model archive" in told[0]
+    assert "pip install 'pocketgraph[keras]'" in told[0]
+    assert "a text file" in told[1]

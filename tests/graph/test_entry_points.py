@@ -552,3 +552,26 @@ def test_how_many_boxes_a_detector_selects_is_an_output_beside_them() -> None:
         num_detections = Identity(count, T=int32)
     """)
     assert sorted(main_outputs(graph)) == ["detection_boxes", "detection_scores", "num_detections"]
+
+
+@pytest.mark.parametrize("scope", ["", "other/"])
+def test_the_results_of_a_detector_belong_together_in_a_training_too(scope: str) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4])
+        v = VariableV2(dtype=float, shape=[4,4], container="", shared_name="")
+        read = Identity(v, T=float)
+        h = MatMul(x, read, T=float)
+        one = Const(float 1.0)
+        added = AddV2(h, one, T=float)
+        {scope}detection_classes = Identity(added, T=float)
+        {scope}detection_boxes = Sqrt(h, T=float)
+        {scope}detection_scores = Exp(h, T=float)
+        {scope}num_detections = Identity(h, T=float)
+        file = Const(string "model")
+        names = Const(string ["v"])
+        whole = Const(string [""])
+        save = SaveV2(file, names, whole, read, dtypes=[float])
+    """)
+    found = main_outputs(graph)
+    wanted = {"detection_classes", "detection_boxes", "detection_scores", "num_detections"}
+    assert (set(found) == wanted) == (scope == "")

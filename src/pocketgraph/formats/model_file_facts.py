@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.errors import FormatError, path_of
+from pocketgraph.errors import FormatError, MissingExtraError, path_of
 from pocketgraph.formats import load, meta_graph, object_graph, onnx_file, tflite
 from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
@@ -114,7 +114,7 @@ def facts(path: PathLike) -> FileFacts:
             return of_onnx(identity, size)
         if identity.kind in CHECKPOINTS:
             return of_checkpoint(identity)
-    except FormatError as error:
+    except (FormatError, MissingExtraError) as error:
         return dataclasses.replace(found, damage=str(error).removeprefix(f"{name}: "))
     return found
 

@@ -69,6 +69,10 @@ def contenders(graph: Graph) -> list[LikelyEntry]:
     return [end for end in ends if node_name(end.name) in close]
 
 
+DETECTIONS = ("detection_boxes", "detection_scores", "detection_classes", "num_detections", "detection_masks")
+"""What exports of the Object Detection API call their results, of which none says anything without the others."""
+
+
 def main_outputs(graph: Graph) -> list[str]:
     """The outputs that make a model whole: those stated (a SavedModel's of the default signature); else the likeliest,
     and others that are about as likely and are no part of the way to it, such as a second head. Of a training graph,
@@ -86,6 +90,8 @@ def main_outputs(graph: Graph) -> list[str]:
     is_stated = ends[0].why.endswith(" output")
     rivals = [] if is_stated else survey.equals() if survey.is_trained else survey.rivals()
     rivals += [] if is_stated else survey.states()
+    if first in DETECTIONS and not is_stated:
+        rivals += [node_name(end.name) for end in ends if node_name(end.name) in DETECTIONS]
     layers = survey.cached_layers(first)
     nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}
     return [name for name, _ in ends if node_name(name) in nodes]

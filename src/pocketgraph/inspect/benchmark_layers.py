@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import STATES_BATCH, stated_batches
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.sample_texts import sample_text
+from pocketgraph.runtime.feeding.sparse_inputs import sparse_part
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
@@ -116,11 +117,19 @@ def layers_from_graph(
             name,
             specs[name].dtype or graph.producer(name).dtype("dtype"),
             tuple(1 if size is None else size for size in shape.dims or ()),
-            (float(switches[node_name(name)]),) if node_name(name) in switches else (),
+            _values(graph, name, shape, switches),
             text=_text(graph, name, decoders[name]),
         )
         for name, shape in shapes.items()
     ]
+
+
+def _values(graph: Graph, name: str, shape: Shape, switches: Mapping[str, float]) -> tuple[float, ...]:
+    """The first values of an input that is not fed zeros: of one that tells training from use, or of sparse sizes."""
+    if node_name(name) in switches:
+        return (float(switches[node_name(name)]),)
+    sizes = sparse_part(graph, node_name(name)) if shape.dims == (2,) else None
+    return tuple(map(float, sizes)) if sizes is not None and len(sizes) == 2 else ()
 
 
 def _written(graph: Graph, spec: FeedSpec) -> tuple[int | None, ...] | None:

@@ -64,7 +64,7 @@ def _cut(graph: Graph, node: Node) -> tuple[Graph, dict[str, str]]:
     renames: dict[str, str] = {}
     placeholders: list[Node] = []
     lines = {}
-    described = list(_components(graph, node))
+    described = list(components(graph, node))
     for port in sorted(users):
         if port >= len(described):
             continue
@@ -87,7 +87,7 @@ def _cut(graph: Graph, node: Node) -> tuple[Graph, dict[str, str]]:
     return rename_inputs(graph.replace(nodes), renames), lines
 
 
-def _components(graph: Graph, node: Node) -> Iterator[tuple[DType, Shape]]:
+def components(graph: Graph, node: Node) -> Iterator[tuple[DType, Shape]]:
     """Type and shape of each output of a source."""
     if node.op.startswith("ReaderRead"):
         batch = Shape([]) if "UpTo" not in node.op else Shape([None])

@@ -16,6 +16,7 @@ from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS
 from pocketgraph.runtime.tensor_names import output_types
 
 ONLY_BYTES = frozenset({bytes})
+DEQUEUES = "QueueDequeue"  # how the names of ops begin that take elements out of queues
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
@@ -48,7 +49,7 @@ class FeedSpec:
         dtype = types[endpoint.port] if types is not None and endpoint.port < len(types) else None
         if dtype is None and endpoint.port == 0 and isinstance(node.attr("dtype"), DType):
             dtype = node.dtype("dtype")
-        shape = node.shape() if node.op in PLACEHOLDERS else _of_element(node, endpoint.port)
+        shape = node.shape() if node.op in PLACEHOLDERS else _of_element(graph, node, endpoint.port)
         if shape is not None and shape.rank == 0 and graph.versions.producer <= LAST_PRODUCER_WITHOUT_SCALARS:
             shape = None
         return FeedSpec(endpoint, label, dtype, shape if shape is not None else Shape(None))
@@ -197,8 +198,12 @@ def _tuple(dims: tuple[int | None, ...] | None) -> str:
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
 
 
-def _of_element(node: Node, port: int) -> Shape | None:
-    """The shape that an iterator declares of what comes out of it; None for other nodes."""
+def _of_element(graph: Graph, node: Node, port: int) -> Shape | None:
+    """The shape that an iterator or a queue declares of what comes out of it; None for other nodes."""
+    if node.op.startswith(DEQUEUES):
+        from pocketgraph.freezing.repair.inputs import components
+
+        return next((shape for place, (_, shape) in enumerate(components(graph, node)) if place == port), None)
     shapes = node.attr("output_shapes", ()) if node.op.startswith("IteratorGetNext") else ()
     shape = shapes[port] if isinstance(shapes, tuple) and port < len(shapes) else None
     return shape if isinstance(shape, Shape) else None

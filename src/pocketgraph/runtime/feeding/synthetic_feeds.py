@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import FEEDS_TRAINING, NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
@@ -19,11 +19,12 @@ from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
-from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.feeds import DEQUEUES, FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as, with_stated_batch
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
+from pocketgraph.runtime.feeding.sparse_inputs import sparse_part
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -216,6 +217,9 @@ def synthetic_feeds(
             feeds[spec.label] = np.ones(shapes[spec.label], spec.dtype.numpy)
             continue
         made = feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
+        part = sparse_part(graph, name) if spec.dtype in (INT32, INT64) else None
+        if part is not None and made.ndim:
+            made[:] = (1,) if len(part) == 2 and shapes[spec.label] != (2,) else part
         rows = rows_chosen_by(graph, name)
         if rows and (made.dtype.kind == "f" or (made.dtype.kind in "iu" and not ((made >= 0) & (made < rows)).all())):
             feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
@@ -250,13 +254,13 @@ def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:
 
 
 def _elements(graph: Graph, items: Mapping[str, Item]) -> list[FeedSpec]:
-    """What comes out of iterators, where types and shapes are declared: the inputs of a graph that still has training's
-    data set."""
+    """What comes out of iterators and queues, where types and shapes are declared: the inputs of a graph that still has
+    training's data set."""
     found: dict[Endpoint, FeedSpec] = {}
     for item in items.values():
         for endpoint in item.data:
             node = graph.nodes.get(endpoint.node)
-            if node is None or not node.op.startswith("IteratorGetNext"):
+            if node is None or not node.op.startswith(("IteratorGetNext", DEQUEUES)):
                 continue
             label = endpoint.node if not endpoint.port else f"{endpoint.node}:{endpoint.port}"
             spec = FeedSpec.of(graph, endpoint, label)

@@ -31,7 +31,7 @@ final class Classifier {
             let green = Float(pixels[start + 1])
             let blue = Float(pixels[start + 2])
             if Facts.channels == 1 {
-                let grey = 0.299 * red + 0.587 * green + 0.114 * blue
+                let grey = (0.299 * red + 0.587 * green + 0.114 * blue).rounded()
                 values.append((grey - Facts.mean[0]) / Facts.std[0])
             } else {
                 values.append((red - Facts.mean[0]) / Facts.std[0])
