@@ -341,3 +341,16 @@ def test_sizes_of_an_old_placeholder_are_taken_as_they_are_given(tmp_path: pathl
     assert export(old, tmp_path / "net.onnx", shapes={"x": (1, 3, 9)}).checks[0].passed
     with pytest.raises(UsageError, match="'x'"):
         quantize(old, mode="dynamic", shapes={"x": (3, 9)})
+
+
+@pytest.mark.parametrize(("channels", "side"), [(3, 224), (7, 1)])
+def test_whole_numbers_of_three_colours_are_a_picture(channels: int, side: int, tmp_path: pathlib.Path) -> None:
+    """As MoveNet takes them; the C library names the size that it would have."""
+    model = parse(f"""
+        x = Placeholder(dtype=int32, shape=[1,?,?,{channels}])
+        f = Cast(x, SrcT=int32, DstT=float)
+        y = Relu(f, T=float)
+    """)
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, side, side, channels)}
+    with pytest.raises(UsageError, match=rf"shapes=x:1,{side},{side},{channels}"):
+        export(model, tmp_path / "out", target="c")

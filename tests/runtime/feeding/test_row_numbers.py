@@ -40,6 +40,16 @@ def test_whole_numbers_are_of_rows_that_a_table_has(dtype: str) -> None:
     assert verify(graph, graph, outputs=["y"], engine="reference").passed
 
 
+def test_rows_are_also_those_of_a_variable() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int8, shape=[2])
+        table = VarHandleOp(dtype=float, shape=[4,3], container="", shared_name="table")
+        rows = Cast(x, SrcT=int8, DstT=int32)
+        y = ResourceGather(table, rows, Tindices=int32, dtype=float)
+    """)
+    assert rows_chosen_by(graph, "x") == 4
+
+
 def test_other_floats_are_not_whole() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[4])\nn = Cast(x, SrcT=float, DstT=int32)\ny = Neg(n, T=int32)")
     assert rows_chosen_by(graph, "x") == 0

@@ -1,4 +1,4 @@
-"""Which inputs of floats are whole numbers: those that choose rows of a table, as Keras' embeddings take them."""
+"""Which inputs choose rows of a table, as Keras' embeddings take them, and of how many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.op_traits import GATHERS
 
 MOST_ROWS = 10  # as of made-up integers
+TABLE_READERS = GATHERS | {"ResourceGather"}
 
 
 def rows_chosen_by(graph: Graph, name: str) -> int:
@@ -29,7 +30,15 @@ def rows_chosen_by(graph: Graph, name: str) -> int:
         for reader in graph.consumers.get(source, ()):
             if reader.op in ("Cast", "Identity"):
                 reached.append(reader.name)
-            elif reader.op in GATHERS and canonical(reader.data_inputs[1]) == f"{source}:0":
-                table = graph.constant(reader.data_inputs[0])
-                found.append(table.shape[0] if table is not None and table.shape else MOST_ROWS)
+            elif reader.op in TABLE_READERS and canonical(reader.data_inputs[1]) == f"{source}:0":
+                found.append(_rows(graph, reader.data_inputs[0]))
     return min([*found, MOST_ROWS]) if found else 0
+
+
+def _rows(graph: Graph, table: str) -> int:
+    """Those of a constant, or of a variable."""
+    value, variable = graph.constant(table), graph.find_producer(table, ("Identity", "ReadVariableOp"))
+    declared = variable.shape() if variable is not None else None
+    sizes = value.shape if value is not None else declared.dims if declared is not None else None
+    first = sizes[0] if sizes else None
+    return MOST_ROWS if first is None else first

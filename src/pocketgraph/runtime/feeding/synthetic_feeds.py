@@ -144,7 +144,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
 def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
     """A shape with a number for each open size, as ``synthetic_shapes`` chooses them."""
     sides: tuple[int, ...] = ()
-    if len(dims) == 4 and dtype in (FLOAT, UINT8):
+    if len(dims) == 4 and (dtype in (FLOAT, UINT8) or (dtype is INT32 and dims[3] == CHANNELS[1])):
         if dims[1] is dims[2] is None and dims[3] in CHANNELS:
             sides = 1, 2
         elif dims[2] is dims[3] is None and dims[1] == 3:  # with one channel in front it may be attention's mask
