@@ -56,18 +56,19 @@ def with_assigned_values(
     waiting = [name for name in variables if name in graph]
     library = _Library(graph, out_of_calls)
     while True:  # what was assigned to one variable may have been read from another
+        left = []
         for name in waiting:
             found = library.accesses(library.graph, outputs, name)
-            if found is None:
+            if found is None or not found.writers:
                 continue
             if found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
-                dtype = graph[name].dtype("dtype").base
-                nodes, _ = library.threaded(library.graph, found, name, dtype)
+                nodes, _ = library.threaded(library.graph, found, name, graph[name].dtype("dtype").base)
                 library.graph = library.graph.replace(nodes)
-                waiting.remove(name)
-                break
-        else:
+            else:
+                left.append(name)
+        if len(left) == len(waiting):
             return library.graph
+        waiting = left
 
 
 class _Library(AccessFinder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,14 +117,14 @@ def freeze_with_report(
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     repairs_made = [line for name, line in before.items() if name in kept]
-    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
-    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, wanted, is_bound=bool(bind))
+    lists = (variable_names_whitelist, variable_names_blacklist)
+    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, lists, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
     if source.is_saved_model:
         part, dropped = without_dead_updates(part, names)
         lines |= dropped
-    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
+    wanted = _listed(part, *lists)
     values, plain = _values(wanted, graph, source, store, initializer_nodes, saver, moving_averages)
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
@@ -301,7 +301,7 @@ def _repaired(
     names: Sequence[str],
     wanted: Sequence[str],
     control_flow: ControlFlow | None,
-    constants: Iterable[str],
+    lists: tuple[Collection[str] | None, Collection[str] | None],
     *,
     is_bound: bool,
 ) -> tuple[Graph, dict[str, str], list[str]]:
@@ -316,7 +316,7 @@ def _repaired(
         lines |= repairs_made
     if control_flow is not None and has_updates(part):
         kept = with_decided_branches(part, names, "keep")
-        assigned = with_assigned_values(kept, names, constants, out_of_calls=control_flow == "keep")
+        assigned = with_assigned_values(kept, names, _listed(kept, *lists), out_of_calls=control_flow == "keep")
         part = part if assigned is kept else extract_sub_graph(assigned, names)
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")

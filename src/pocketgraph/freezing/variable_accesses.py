@@ -165,6 +165,8 @@ class AccessFinder:
             uses.append(use)
         if index < 0 or not uses:
             return None
+        if node.op in LOOPS and uses[0].writes:  # its condition gives nothing but whether it goes on
+            return None
         reads, writes, needs = (any(use[field] for use in uses) for field in (1, 2, 3))
         return Use(position, reads, writes, needs or (node.op in LOOPS and reads and writes))
 
