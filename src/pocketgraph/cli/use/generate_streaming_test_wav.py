@@ -63,13 +63,17 @@ def command(
 
     from pocketgraph.apps.speech_commands.streaming_recording import streaming_recording
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.files import check_folder, check_place, write_atomically
     from pocketgraph.kernels.audio.wav import encode_wav
 
-    for path in (output_audio_file, output_labels_file):  # the original makes the recording's folder
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        check_place(path)
+    places = {path: os.path.dirname(path) or "." for path in (output_audio_file, output_labels_file)}
+    for path, folder in places.items():
+        check_folder(folder)
+        if os.path.isdir(folder):
+            check_place(path)
     made = streaming_recording(data_dir, names(wanted_words), noise_folder=background_dir, warn=say, **how)
+    for folder in places.values():  # as the original does
+        os.makedirs(folder, exist_ok=True)
     content = encode_wav(made.samples[:, None], np.array(how["sample_rate"]))
     write_atomically(output_audio_file, bytes(content.item()))
     echo(f"Saved streaming test wav to {output_audio_file}")
