@@ -43,11 +43,11 @@ PERCENT = click.FloatRange(0, 100)
 @click.option("--clip_duration_ms", type=click.IntRange(1, 60000), default=1000, show_default=True,
               help="How long the recording of a word is.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of what is drawn; default: another one each time.")
-@click.option("--data_url", hidden=True, expose_value=False)
-@click.option("--background_frequency", hidden=True, expose_value=False)
-@click.option("--window_size_ms", hidden=True, expose_value=False)
-@click.option("--window_stride_ms", hidden=True, expose_value=False)
-@click.option("--feature_bin_count", hidden=True, expose_value=False)
+@click.option("--data_url", metavar="URL", hidden=True, expose_value=False)
+@click.option("--background_frequency", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--window_size_ms", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--window_stride_ms", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--feature_bin_count", metavar="NUMBER", hidden=True, expose_value=False)
 def command(
     data_dir: str, output_audio_file: str, output_labels_file: str, wanted_words: str, background_dir: str, **how: Any
 ) -> None:
