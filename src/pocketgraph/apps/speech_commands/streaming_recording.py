@@ -132,8 +132,8 @@ def _testing_part(
         part = category_of(os.path.basename(path), testing, validation)
         (known if word in words else unknown)[part].append((word if word in words else UNKNOWN, path))
     if not seen:
-        hint = near(folder) or "it has a folder a word, with recordings that end in .wav"
-        raise FormatError("there are no recordings in the folders of this folder", where=folder, hint=hint)
+        hint = f"pass {option('data_dir')}=FOLDER that has a folder a word, with recordings that end in .wav"
+        raise FormatError("there are no recordings in folders here", where=folder, hint=hint)
     if missing := [word for word in words if word not in seen]:
         raise UsageError(
             f"there is no folder of '{missing[0]}', only of {', '.join(sorted(seen))}", where=folder,

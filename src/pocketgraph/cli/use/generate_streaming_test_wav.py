@@ -43,11 +43,11 @@ PERCENT = click.FloatRange(0, 100)
 @click.option("--clip_duration_ms", type=click.IntRange(1, 60000), default=1000, show_default=True,
               help="How long the recording of a word is.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of what is drawn; default: another one each time.")
-@click.option("--data_url", hidden=True, expose_value=False)
-@click.option("--background_frequency", hidden=True, expose_value=False)
-@click.option("--window_size_ms", hidden=True, expose_value=False)
-@click.option("--window_stride_ms", hidden=True, expose_value=False)
-@click.option("--feature_bin_count", hidden=True, expose_value=False)
+@click.option("--data_url", metavar="URL", hidden=True, expose_value=False)
+@click.option("--background_frequency", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--window_size_ms", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--window_stride_ms", metavar="NUMBER", hidden=True, expose_value=False)
+@click.option("--feature_bin_count", metavar="NUMBER", hidden=True, expose_value=False)
 def command(
     data_dir: str, output_audio_file: str, output_labels_file: str, wanted_words: str, background_dir: str, **how: Any
 ) -> None:
@@ -63,13 +63,17 @@ def command(
 
     from pocketgraph.apps.speech_commands.streaming_recording import streaming_recording
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.files import check_folder, check_place, write_atomically
     from pocketgraph.kernels.audio.wav import encode_wav
 
-    for path in (output_audio_file, output_labels_file):  # the original makes the recording's folder
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        check_place(path)
+    places = {path: os.path.dirname(path) or "." for path in (output_audio_file, output_labels_file)}
+    for path, folder in places.items():
+        check_folder(folder)
+        if os.path.isdir(folder):
+            check_place(path)
     made = streaming_recording(data_dir, names(wanted_words), noise_folder=background_dir, warn=say, **how)
+    for folder in places.values():  # as the original does
+        os.makedirs(folder, exist_ok=True)
     content = encode_wav(made.samples[:, None], np.array(how["sample_rate"]))
     write_atomically(output_audio_file, bytes(content.item()))
     echo(f"Saved streaming test wav to {output_audio_file}")
