@@ -354,3 +354,18 @@ def test_whole_numbers_of_three_colours_are_a_picture(channels: int, side: int, 
     assert synthetic_shapes(model, ["y"]) == {"x": (1, side, side, channels)}
     with pytest.raises(UsageError, match=rf"shapes=x:1,{side},{side},{channels}"):
         export(model, tmp_path / "out", target="c")
+
+
+def test_a_size_that_is_given_leaves_a_state_without_one_to_be_one_number(tmp_path: pathlib.Path) -> None:
+    """Of a model that is called frame by frame, of which nothing tells how many dimensions a state has."""
+    model = parse("""
+        frame = Placeholder(dtype=float, shape=[?,?,?,3])
+        state = Placeholder(dtype=float)
+        sizes = Shape(frame, T=float, out_type=int32)
+        before = BroadcastTo(state, sizes, T=float, Tidx=int32)
+        sum = AddV2(frame, before, T=float)
+        y = Relu(sum, T=float)
+    """)
+    made = export(model, tmp_path / "net.tflite", shapes={"frame": (1, 8, 6, 3)})
+    assert made.checks[0].passed
+    assert synthetic_shapes(model, ["y"], ["frame"]) == {"state": (1,)}

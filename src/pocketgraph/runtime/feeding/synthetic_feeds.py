@@ -20,7 +20,13 @@ from pocketgraph.passes.training_switches import dropout_share, flag_in_use, tra
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import DEQUEUES, FeedSpec
-from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as, with_stated_batch
+from pocketgraph.runtime.feeding.open_shapes import (
+    candidates,
+    fitting_shapes,
+    leads_to_picture_ops,
+    read_as,
+    with_stated_batch,
+)
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
@@ -134,6 +140,10 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         found = fitting_shapes(graph, is_open, {**shapes, **dict.fromkeys(fed, ())}, fetches, types)
         shapes = {name: shape for name, shape in found.items() if name not in fed}
     for label in is_open.keys() - shapes.keys():
+        likeliest = next(candidates(graph, label, None), None)
+        if likeliest is not None:
+            shapes[label] = likeliest
+            continue
         raise UsageError(
             f"the graph does not say how many dimensions the input '{label}' has",
             hint=f"give an array or a shape for '{label}'",
