@@ -295,3 +295,18 @@ def test_what_a_branch_of_tensorflow_1_reads_after_an_assignment_is_what_was_ass
     for x, expected in ((2, 10), (-1, -2)):
         with Session(graph) as session:
             assert session.run(["y"], {"x": np.float32(x)})[0] == expected
+
+
+@pytest.mark.parametrize(("op", "waits"), [("Enter", ("^i",)), ("Identity", ())])
+def test_the_axis_of_a_gather_in_a_loop_is_made_in_the_loop(op: str, waits: tuple[str, ...]) -> None:
+    """TensorFlow loads no node that takes a constant from outside of its loop."""
+    attrs = ', frame_name="loop", is_constant=true, parallel_iterations=10' if op == "Enter" else ""
+    graph = parse(f"""
+        x = Placeholder(dtype=int32, shape=[])
+        v = VarHandleOp(dtype=float, shape=[2])
+        h = {op}(v, T=resource{attrs})
+        i = {op}(x, T=int32{attrs})
+        y = ResourceGather(h, i, dtype=float, Tindices=int32)
+    """)
+    frozen = freeze(graph, "y", {"v": Tensor.from_numpy(np.float32([3, 4]))})
+    assert frozen["y/axis"].inputs == waits
