@@ -168,6 +168,30 @@ def test_layers_that_are_much_of_the_work_get_no_floats_where_codes_are_quicker(
     assert wider_weights(codes, dynamic=True) == {}
 
 
+def test_weights_that_several_layers_read_make_room_for_floats_once() -> None:
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,16,16,16])
+        w = Const(float 0.0)
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        shape = Const(int32 [1, 4096])
+        r = Reshape(c, shape, T=float, Tshape=int32)
+        m = Const(float 0.0)
+        first = MatMul(r, m, T=float)
+        s = Sigmoid(r, T=float)
+        second = MatMul(s, m, T=float)
+        y = Mul(first, second, T=float)
+        """,
+        w=np.random.default_rng(0).normal(size=(3, 3, 16, 16)).astype(np.float32),
+        m=np.random.default_rng(1).normal(size=(4096, 100)).astype(np.float32),
+    )
+    convolution, *products = (o for o in float_program(graph, ["y"]).operations if is_layer(o))
+    assert len({weights(product) for product in products}) == 1 < len(products)
+    codes = nearest_codes(dict.fromkeys([convolution, *products], 8))
+    codes.noise = {convolution: 0.1}
+    assert wider_weights(codes, dynamic=False) == {}
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_small_layers_share_their_bytes_so_that_noise_is_least(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -313,7 +313,8 @@ def wider_weights(codes: WeightOnlyCodes, *, dynamic: bool) -> dict[Operation, i
     that LiteRT computes with codes stay in float only where they are little of the work.
     """
     few = [o for o in codes.weights if operator_rules.weights(o).size < step_limits.FEWEST_COMPRESSED_ELEMENTS]
-    room = step_limits.MOST_SPARED_BYTES_SHARE * sum(operator_rules.weights(o).size for o in codes.weights)
+    stored = {operator_rules.weights(o) for o in codes.weights}  # once, also where the steps of a loop share them
+    room = step_limits.MOST_SPARED_BYTES_SHARE * sum(value.size for value in stored)
     room += sum(_stored_bytes(codes, o, 32) for o in few if o in codes.noise)
     room += sum(_stored_bytes(codes, o, 0) for o in codes.noise if o not in few)
     work = step_limits.MOST_SPARED_WORK_SHARE * step_limits.total_multiplications(codes.weights)
