@@ -1134,7 +1134,7 @@ def test_a_model_that_magnifies_rounding_is_sent_to_export_and_its_file_is_taken
     save(graph.map_nodes(lambda node: const("w", weights) if node.name == "w" else node), model)
     assert call("app", "pi", model, "-o", out) == 1
     said = capsys.readouterr().err
-    told = re.search(r"--tolerance=(\S+) of `pocketgraph export`, whose \.tflite file `app` takes", said)
+    told = re.search(r"--tolerance=(\S+) of the command export, whose \.tflite file app takes", said)
     assert told is not None
     assert not (tmp_path / "out").exists()
     assert call("export", model, "-o", file, f"--tolerance={told[1]}") == 0

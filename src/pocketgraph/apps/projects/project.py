@@ -134,7 +134,7 @@ class Project:
         except DifferenceError as error:
             if self.engine != "tflite" or option("tolerance") not in error.hint:
                 raise
-            hint = f"{error.hint} of `pocketgraph export`, whose .tflite file `app` takes"
+            hint = f"{error.hint} of the command export, whose .tflite file app takes"
             raise DifferenceError(error.what, where=error.where, hint=hint) from error
         self.notes += [note for note in made.notes if note not in self.notes]
         return made

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.exporting.arena import Buffer, Layout, planned
 from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
-from pocketgraph.exporting.c.loops import in_line
+from pocketgraph.exporting.c.inline_loops import in_line
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.emitter_table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template

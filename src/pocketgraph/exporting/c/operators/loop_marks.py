@@ -1,10 +1,10 @@
-"""Loops, between whose marks their operations stand (see ``loops.py`` of the package), and writes into their arrays."""
+"""Loops, between whose marks their operations stand (``inline_loops.py``), and writes into their arrays."""
 
 from __future__ import annotations
 
 import math
 
-from pocketgraph.exporting.c.loops import END, LOOP, TEST, UPDATE
+from pocketgraph.exporting.c.inline_loops import END, LOOP, TEST, UPDATE
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.graph.dtype import INT32
