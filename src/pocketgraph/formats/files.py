@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, nearest, new_folder
 from pocketgraph.part_files import LONGEST_NAME, remove_abandoned, written_whole
@@ -56,6 +57,34 @@ def mapped(path: PathLike) -> Buffer:
         raise FormatError("this is a directory", where=name) from None
     except (OSError, ValueError) as error:
         raise FormatError(f"the file cannot be read: {reason(error)}", where=name) from None
+
+
+def version_of(status: os.stat_result) -> tuple[int, ...]:
+    """What is another one when a file was written into, or another one lies at its path."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+
+
+def is_still(buffer: mmap, path: str) -> bool:
+    """Whether the file at ``path`` is the mapped one still, as it was then; one that reads files tells how.
+
+    Raises:
+        OSError: there is none.
+    """
+    then = getattr(buffer, "status", None)
+    return isinstance(then, os.stat_result) and version_of(then) == version_of(os.stat(path))
+
+
+def is_overwritten(nodes: Iterable[Any]) -> bool:
+    """Whether a file that nodes are mapped from was written over where it lies since it was read: their values may be
+    others by now, or gone, which ends a process that reads them. One that was replaced, or removed, is still mapped."""
+    files = {id(node.buffer): node for node in nodes if isinstance(getattr(node, "buffer", None), mmap)}
+    for source in files.values():
+        path, then = str(getattr(source, "file", "")), getattr(source.buffer, "status", None)
+        with contextlib.suppress(OSError, ValueError):
+            is_there = isinstance(then, os.stat_result) and os.path.samestat(then, os.stat(path))
+            if is_there and not is_still(source.buffer, path):
+                return True
+    return False
 
 
 def check_length(buffer: object, stop: int, where: str) -> None:

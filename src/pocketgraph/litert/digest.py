@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from pocketgraph.formats.files import version_of
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
@@ -156,7 +157,7 @@ def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _Dige
 def _state(path: str) -> list[Any]:
     with open(path, "rb", buffering=0) as opened:
         status = os.fstat(opened.fileno())
-        found = [path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+        found = [path, *version_of(status)]
         if status.st_ctime_ns % SECOND == 0:
             step, read = max(1, status.st_size // PROBES), bytearray()
             for start in range(0, status.st_size, step):

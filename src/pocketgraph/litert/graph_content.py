@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
-import os
 import struct
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pocketgraph.formats import AS_LOADED
+from pocketgraph.formats.files import is_still
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, Tensor
 from pocketgraph.graph.attr import Opaque, Parameter
 from pocketgraph.litert.cache import Folder
@@ -71,35 +70,11 @@ def _stored(node: Node, files: dict[int, str], cache_dir: Folder | None) -> byte
 def _mapped_digest(buffer: mmap.mmap, path: str, cache_dir: Folder | None) -> str:
     """What stands for a mapped file's content."""
     with contextlib.suppress(OSError, ValueError):
-        if path and _is_still(buffer, path):
+        if path and is_still(buffer, path):
             name = content_name(path, cache_dir)
-            if _is_still(buffer, path):
+            if is_still(buffer, path):
                 return name
     return hashlib.sha256(buffer).hexdigest()
-
-
-def _is_still(buffer: mmap.mmap, path: str) -> bool:
-    """Whether the file at ``path`` is the mapped one still, as it was then; one that reads files tells how."""
-    then, now = getattr(buffer, "status", None), os.stat(path)
-    return isinstance(then, os.stat_result) and _state(then) == _state(now)
-
-
-def is_overwritten(graph: Graph) -> bool:
-    """Whether a file that nodes are mapped from was written over where it lies since it was read: their values may be
-    others by now, or gone, which ends a process that reads them. One that was replaced, or removed, is still mapped."""
-    nodes: Iterable[Any] = graph
-    files = {id(node.buffer): node for node in nodes if isinstance(getattr(node, "buffer", None), mmap.mmap)}
-    for source in files.values():
-        path, then = str(getattr(source, "file", "")), getattr(source.buffer, "status", None)
-        with contextlib.suppress(OSError, ValueError):
-            is_there = isinstance(then, os.stat_result) and os.path.samestat(then, os.stat(path))
-            if is_there and not _is_still(source.buffer, path):
-                return True
-    return False
-
-
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 
 def _add_node(total: Any, node: Node) -> None:

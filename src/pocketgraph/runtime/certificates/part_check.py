@@ -135,7 +135,7 @@ class PartCheck:
         self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str
     ) -> None:
         """As ``compare``, some time after the run: not where the model's file was written over meanwhile."""
-        from pocketgraph.litert.graph_content import is_overwritten
+        from pocketgraph.formats.files import is_overwritten
 
         if not is_overwritten(self.reference.graph):
             self.compare(executable, feeds, results, engine)

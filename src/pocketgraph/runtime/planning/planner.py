@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
+from pocketgraph.formats.files import is_overwritten
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.garbage_collection import collector_paused
-from pocketgraph.litert.graph_content import is_overwritten
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, check_counts, needed

@@ -9,6 +9,7 @@ import warnings
 from itertools import chain
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats.files import version_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import user_ops
 
@@ -125,10 +126,9 @@ def _has_weights_beside(path: str) -> bool:
 def _state(path: str) -> tuple[int, ...] | None:
     """What is another one when another file lies at a path; None where none does."""
     try:
-        found = os.stat(path)
+        return version_of(os.stat(path))
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
 
 
 def _warn_of_augmentation(graph: Graph, path: str) -> None:
