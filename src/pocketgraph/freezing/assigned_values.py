@@ -54,24 +54,24 @@ def with_assigned_values(
         out_of_calls: no branch or loop assigns to one any more, whether what it assigns is read or not.
     """
     waiting = [name for name in variables if name in graph]
-    library = _Library(graph, out_of_calls)
+    functions = _ThreadedFunctions(graph, out_of_calls)
     while True:  # what was assigned to one variable may have been read from another
         left = []
         for name in waiting:
-            found = library.accesses(library.graph, outputs, name)
+            found = functions.accesses(functions.graph, outputs, name)
             if found is None or not found.writers:
                 continue
             if found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
-                nodes, _ = library.threaded(library.graph, found, name, graph[name].dtype("dtype").base)
-                library.graph = library.graph.replace(nodes)
+                nodes, _ = functions.threaded(functions.graph, found, name, graph[name].dtype("dtype").base)
+                functions.graph = functions.graph.replace(nodes)
             else:
                 left.append(name)
         if len(left) == len(waiting):
-            return library.graph
+            return functions.graph
         waiting = left
 
 
-class _Library(AccessFinder):
+class _ThreadedFunctions(AccessFinder):
     """The functions of a graph, and those of them that take and give a variable's value."""
 
     def __init__(self, graph: Graph, out_of_calls: bool) -> None:

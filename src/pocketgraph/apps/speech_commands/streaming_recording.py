@@ -32,7 +32,7 @@ WORD_RAMP = 500  # samples in which a word gets loud, and in which it fades
 
 
 @dataclass(frozen=True)
-class Track:
+class StreamingRecording:
     """What is made.
 
     Attributes:
@@ -60,7 +60,7 @@ def streaming_recording(
     unknown_percentage: int = 30,
     seed: int | None = None,
     warn: Callable[[str], None] = lambda text: None,
-) -> Track:
+) -> StreamingRecording:
     """Mixes recordings of a data set's testing part, and stretches of its noises, into one long recording.
 
     Args:
@@ -114,7 +114,7 @@ def streaming_recording(
             )  # fmt: skip
         _mix(track, begin, samples_at(path, sample_rate, clip), clip, 1.0, WORD_RAMP)
         said.append((word, begin * 1000 / sample_rate))
-    return Track(track, said)
+    return StreamingRecording(track, said)
 
 
 def _testing_part(
