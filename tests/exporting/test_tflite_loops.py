@@ -175,7 +175,7 @@ def test_a_round_takes_a_row_by_its_number(axis: int, tmp_path: pathlib.Path) ->
 
 
 @needs_cc
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "lstm"])  # which takes minutes under the sanitizers
 def test_a_c_library_has_them_in_line(name: str, tmp_path: pathlib.Path) -> None:
     program = program_of(graph_file(FOLDER, name), outputs_of(name), feeds_of(name))
     for _ in range(2):
