@@ -146,13 +146,16 @@ class Executable:
             array = as_type(array, inside)
             arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         computed: list[Array] = []
-        if self._runner is not None:
-            with self._lock:
+        with self._lock:
+            runner, instead = self._runner, self._instead
+            if runner is not None:
                 try:
-                    computed = self._runner.run([arrays[index] for index in self._fed])
+                    computed = runner.run([arrays[index] for index in self._fed])
                 except (RuntimeError, ValueError) as error:
                     raise failure(error) from error
-        elif any(kind == "computed" for kind, _ in self._sources):
+        if runner is None and instead is not None:  # another thread found it wrong meanwhile
+            return instead(inputs)
+        if runner is None and any(kind == "computed" for kind, _ in self._sources):
             raise RunError("the part is closed")
         sources = {"computed": computed, "input": arrays, "constant": self._constants}
         results = [
