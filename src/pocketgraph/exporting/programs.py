@@ -225,10 +225,11 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
         from pocketgraph.litert.part_lowering import Trial
 
         graph = simple.known.graph
-        trial = Trial(graph, simple.nodes, simple.outputs, simple.inferred, list(simple.inputs))
+        inferred = simple.inferred  # which is worked out each time that it is asked for
+        trial = Trial(graph, simple.nodes, simple.outputs, inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
         if simple.has_loops and graph[refusal.node].op not in (*MERGE, *SWITCH):
-            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], simple.inferred)}
+            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], inferred)}
             reasons = {**others, refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
 

@@ -241,16 +241,9 @@ class _Int8Conversion:
         operands = [None if value is None else self.floats(value) for value in operation.inputs]
         for value in operation.outputs:
             self.as_floats[value] = value
-        self.done.append(
-            Operation(
-                operation.code,
-                operands,
-                list(operation.outputs),
-                dict(operation.options),
-                operation.nodes,
-                bodies=operation.bodies,
-            )
-        )
+        outputs, options = list(operation.outputs), dict(operation.options)
+        made = Operation(operation.code, operands, outputs, options, operation.nodes, bodies=operation.bodies)
+        self.done.append(made)
 
     def with_coded_weights(self, operation: Operation) -> None:
         """A layer in float but for its weights."""
