@@ -20,7 +20,6 @@ import pytest
 
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
 from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
-from pocketgraph.kernels.recycled_arrays import aligned
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.native import c_library, in_place_model
 from pocketgraph.litert.native.in_place_model import InPlaceModel
@@ -243,7 +242,8 @@ def test_calls_with_arrays_in_the_same_place_are_kept(monkeypatch: pytest.Monkey
     asked_before(found, *asked)
     monkeypatch.setattr(InPlaceModel, "_lent", noted)
     monkeypatch.setattr(in_place_model, "MOST_CALLS", 2)
-    rooms = [(aligned((1, 8, 8, 4), np.float32), aligned((1, 8, 8, 8), np.float32)) for _ in range(3)]
+    pages = [np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.float32) for _ in range(3)]  # no input ends with one
+    rooms = [(page[:256].reshape(1, 8, 8, 4), page[256:768].reshape(1, 8, 8, 8)) for page in pages]
     told = []
     with found.given(*asked) as convolve:
         assert convolve is not None
