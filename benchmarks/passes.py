@@ -38,7 +38,8 @@ from graph_files import graph_file
 from pocketgraph import Session
 from pocketgraph.formats import load
 from pocketgraph.formats.flatbuffers import Table
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.pass_registry import STEPS, all_passes
 from recorded_runs import recorded_runs
 

@@ -23,7 +23,8 @@ from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 from pocketgraph.runtime.part_engines.available_engines import find, names
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import pocketgraph
 from pocketgraph import Session
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 from size import floors
 
 PACKAGE = Path(pocketgraph.__file__).parent

@@ -12,7 +12,8 @@ import sys
 from pocketgraph.exporting.devices.family_times import FAMILIES, YARDSTICK, measured_times, yardstick_times
 from pocketgraph.formats import load
 from pocketgraph.inspect.machine import facts
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 ROUNDS = 3
 PLACE = pathlib.Path(__file__).parent.parent / "src/pocketgraph/exporting/devices/published_models.toml"

@@ -25,7 +25,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule, reproduction
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 STRAIGHT = parse("""
     x = Placeholder(dtype=float, shape=[?, 8])

@@ -10,6 +10,7 @@ from graph_files import graph_file
 from pocketgraph.errors import MissingKernelError, RunError, UsageError
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import shapes
 from pocketgraph.runtime import Session, StepTrace
 from support import in_threads
 
@@ -49,10 +50,25 @@ def test_a_single_name_gives_a_list_of_one(session: Session) -> None:
 
 
 def test_what_goes_in_and_comes_out_is_worked_out_once(session: Session) -> None:
-    """`session.run(list(session.outputs), ...)` in a loop infers no shapes again."""
+    """`session.run(list(session.outputs), ...)` in a loop finds nothing again."""
     assert session.inputs is session.inputs
     assert session.outputs is session.outputs
     assert session.signatures is session.signatures
+
+
+def test_shapes_are_worked_out_once_and_not_for_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    inferred, infer = [], shapes.infer
+    monkeypatch.setattr(shapes, "infer", lambda graph: inferred.append(graph) or infer(graph))
+    with Session(parse(LINEAR)) as session:
+        assert (list(session.inputs), list(session.outputs)) == (["x"], ["parts", "parts:1"])
+        assert "x" in session.inputs
+        assert "y" not in session.inputs
+        assert not inferred
+        assert (session.inputs["x"].shape, session.outputs["parts:1"].shape) == ((None, 2), (None, 1))
+        assert repr(session.outputs) == repr(dict(session.outputs))
+        assert inferred == [session.graph]
+        with pytest.raises(KeyError, match="z"):
+            session.outputs["z"]
 
 
 def test_further_outputs_have_ports(session: Session) -> None:

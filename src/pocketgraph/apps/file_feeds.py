@@ -81,7 +81,7 @@ def _path_of(graph: Graph, name: str, value: Any) -> str | None:
 
 def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
     from pocketgraph.graph import canonical
-    from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+    from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
     inputs = needed_placeholders(graph, list(outputs) or default_fetches(graph))
     if len(inputs) != 1:

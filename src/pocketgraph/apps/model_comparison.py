@@ -20,7 +20,7 @@ from pocketgraph.quantization.evaluation.data_feeds import data_feeds
 from pocketgraph.runtime.comparison import verification
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
 from pocketgraph.runtime.comparison.comparison_report import Report
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 OF_RUNTIMES = (".tflite", ".onnx")
 MADE_UP = 20  # texts, where none are given

@@ -16,7 +16,8 @@ from pocketgraph.graph import Graph, node_name
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds, synthetic_shapes
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds, synthetic_shapes
 
 
 def plan(

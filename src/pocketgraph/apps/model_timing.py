@@ -19,7 +19,7 @@ from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.inspect.timed_programs import PEERS, PeerResult, check_programs, compare
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
 
 def benchmark(

@@ -26,7 +26,8 @@ from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, random_values
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 OPEN = -1

@@ -31,15 +31,14 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.float_program import with_value
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
-from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.synthetic_feeds import (
+from pocketgraph.runtime.feeding.default_tensors import (
     default_fetches,
     is_cached_layer,
     needed_placeholders,
     side_effects,
-    synthetic_shapes,
-    synthetic_sizes,
 )
+from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes, synthetic_sizes
 from pocketgraph.runtime.random_answers import DRAWS, without_dropout_left_on
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 

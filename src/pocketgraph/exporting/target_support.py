@@ -24,7 +24,7 @@ from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
 from pocketgraph.quantization.stated_sizes import Sizes
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 

@@ -13,7 +13,7 @@ from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 Texts = Callable[[tuple[ModelInput, ...]], Iterable[Sample]]
 """Gives samples for what a model takes, by which the lengths of texts are chosen."""

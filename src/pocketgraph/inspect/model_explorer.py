@@ -19,7 +19,8 @@ from pocketgraph.graph.text_printer import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
 from pocketgraph.inspect.view.overlay import layers_of_report
 from pocketgraph.runtime import StepTrace
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 LONGEST = 400  # letters of an attribute
 MAIN = "main"

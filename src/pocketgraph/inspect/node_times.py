@@ -10,7 +10,8 @@ from pocketgraph.freezing.ready_models import Tell, for_session
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session, StepTrace
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 
 class Measured(NamedTuple):

@@ -10,7 +10,8 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import descendants, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 from pocketgraph.runtime.session import Session
 from pocketgraph.transforms.tool import Applied
 

@@ -13,7 +13,8 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.rule_check import LOSSY
 from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.runtime.comparison.answer_metrics import signal_to_noise
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 from pocketgraph.runtime.session import Session
 
 LARGEST_SHARE_CUT = 0.5  # of the parameters

@@ -30,8 +30,9 @@ from pocketgraph.quantization.loop_lowering import LoopLowering
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.description import LATE
 from pocketgraph.runtime.engines.frames import ROOT
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState

@@ -60,7 +60,8 @@ from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocess
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import are_forecasts
 from pocketgraph.runtime.comparison.tag_accuracy import are_tags
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_lengths
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_lengths
 from pocketgraph.runtime.random_answers import without_dropout_left_on
 from pocketgraph.version import VERSION
 

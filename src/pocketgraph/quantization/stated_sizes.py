@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.quantization.text_inputs import with_shapes
-from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
 
 Sizes = Mapping[str, Sequence[int]]
 

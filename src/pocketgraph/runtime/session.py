@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
-    from pocketgraph.runtime.tensor_specs import SignatureSpec, TensorSpec
+    from pocketgraph.runtime.tensor_specs import GraphSpecs, SignatureSpec, TensorSpecs
 
 
 class Session:
@@ -128,30 +128,30 @@ class Session:
         return self._plans.graph
 
     @cached_property
-    def inputs(self) -> dict[str, TensorSpec]:
+    def _specs(self) -> GraphSpecs:
+        from pocketgraph.runtime.tensor_specs import GraphSpecs
+
+        return GraphSpecs(self.graph)
+
+    @property
+    def inputs(self) -> TensorSpecs:
         """What ``outputs`` need to be fed, by name: name, element type, shape.
 
         Raises:
             FormatError: the file is no model.
             UsageError: the graph has no likely output.
         """
-        from pocketgraph.runtime.tensor_specs import input_specs
+        return self._specs.inputs
 
-        return input_specs(self.graph)
-
-    @cached_property
-    def outputs(self) -> dict[str, TensorSpec]:
+    @property
+    def outputs(self) -> TensorSpecs:
         """What the graph is for, declared or likely, by name; errors as for ``inputs``."""
-        from pocketgraph.runtime.tensor_specs import output_specs
+        return self._specs.outputs
 
-        return output_specs(self.graph)
-
-    @cached_property
+    @property
     def signatures(self) -> dict[str, SignatureSpec]:
         """The named entry points that ``run_signature`` knows, and what each takes and gives by its keys."""
-        from pocketgraph.runtime.tensor_specs import signature_specs
-
-        return signature_specs(self.graph)
+        return self._specs.signatures
 
     def run(
         self,
@@ -283,7 +283,8 @@ class Session:
         Raises:
             RunError: an unknown name, a shape that does not fit, or a closed session.
         """
-        from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+        from pocketgraph.runtime.feeding.default_tensors import default_fetches
+        from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
         from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 
         self._plans.check_open()

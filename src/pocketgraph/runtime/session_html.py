@@ -7,8 +7,8 @@ from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
 from pocketgraph.pages.quantities import counted, listed
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
-from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.tensor_specs import GraphSpecs, TensorSpec
 
 MOST = 40  # inputs, and outputs
 COLUMNS = (Column("tensor"), Column("to", is_words=True), Column("type", is_words=True), Column("shape", is_words=True))
@@ -19,7 +19,7 @@ def as_text(graph: Graph, engine: str | None, threads: int) -> str:
     where = f"{engine or 'LiteRT where it can'}, {threads} thread{'s' * (threads != 1)}"
     try:
         fetches = default_fetches(graph)
-        specs = input_specs(graph, inferring=False).values()
+        specs = GraphSpecs(graph, inferring=False).inputs.values()
     except PocketgraphError:
         return f"<Session of {counted(len(graph), 'node')}, which have no likely outputs; {where}>"
     feeds = [str(spec) if spec.dtype is not None else spec.name for spec in specs]
@@ -36,7 +36,8 @@ def as_html(graph: Graph, engine: str | None, threads: int) -> str:
         threads: how many it computes with.
     """
     try:
-        feeds, fetches = input_specs(graph), output_specs(graph)
+        specs = GraphSpecs(graph)
+        feeds, fetches = specs.inputs, specs.outputs
     except PocketgraphError as error:
         return fragment(paragraph(f"Session of {counted(len(graph), 'node')}: {error}"))
 

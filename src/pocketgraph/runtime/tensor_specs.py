@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
-from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 from pocketgraph.runtime.signatures import INITIALIZER
+
+if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
 
 LARGE = 20_000  # nodes; of more, shapes that are not declared are not worked out
 
@@ -39,52 +42,87 @@ class SignatureSpec(NamedTuple):
     outputs: Mapping[str, TensorSpec]
 
 
-def specs(graph: Graph, names: Iterable[str], *, inferring: bool = True) -> dict[str, TensorSpec]:
-    """Of these tensors, by their names as given; without ``inferring`` what their nodes declare."""
-    inferred = infer(graph) if inferring and len(graph) <= LARGE else None
+class TensorSpecs(Mapping[str, TensorSpec]):
+    """Tensors of a graph; their types and shapes are worked out when one is first asked for.
 
-    def spec(name: str) -> TensorSpec:
+    Args:
+        of: the graph's.
+        names: the tensors' names, by what they are called here.
+    """
+
+    def __init__(self, of: GraphSpecs, names: Mapping[str, str]) -> None:
+        self._of, self._names = of, names
+
+    def __getitem__(self, key: str) -> TensorSpec:
+        name, inferred = self._names[key], self._of.shapes
         ref = name if ":" in name else f"{name}:0"
-        node = graph.producer(name)
+        node = self._of.graph.producer(name)
         declared = node.attr("dtype", None)
         dtype = declared if isinstance(declared, DType) else inferred.dtype(ref) if inferred is not None else None
         shape = inferred.shape(ref) if inferred is not None else node.shape()
         return TensorSpec(name, dtype, None if shape is None else shape.dims)
 
-    return {name: spec(name) for name in names}
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
 
-def input_names(graph: Graph) -> list[str]:
-    """What the graph's outputs are fed: as declared, by the signature of these outputs, or the placeholders they need.
+class GraphSpecs:
+    """What a graph takes and gives; its shapes are worked out when one is first asked for, once for all.
 
-    Raises:
-        UsageError: no likely output was found.
+    Args:
+        graph: the model.
+        inferring: False for shapes that nodes declare; those of very large graphs are never worked out.
     """
-    fetches = default_fetches(graph)
-    named = sorted(graph.signatures.items(), key=lambda item: item[0] != DEFAULT_SIGNATURE)
-    entry = next((item.inputs for _, item in named if tuple(item.outputs.values()) == fetches), {})
-    return list(graph.inputs or entry.values() or needed_placeholders(graph, fetches))
 
+    def __init__(self, graph: Graph, *, inferring: bool = True) -> None:
+        self.graph = graph
+        self._is_inferred = inferring and len(graph) <= LARGE
 
-def input_specs(graph: Graph, *, inferring: bool = True) -> dict[str, TensorSpec]:
-    """What the graph's outputs are fed; errors as for ``input_names``."""
-    return specs(graph, input_names(graph), inferring=inferring)
+    @cached_property
+    def shapes(self) -> Inferred | None:
+        """Those that are worked out; None where only those count that nodes declare."""
+        from pocketgraph.kernels.shapes import infer  # not for names alone: a warm start plans nothing
 
+        return infer(self.graph) if self._is_inferred else None
 
-def output_specs(graph: Graph) -> dict[str, TensorSpec]:
-    """The graph's outputs, declared or likely; errors as for ``input_names``."""
-    return specs(graph, default_fetches(graph))
+    @cached_property
+    def outputs(self) -> TensorSpecs:
+        """What the graph is for, declared or likely, by name.
 
+        Raises:
+            UsageError: no likely output was found.
+        """
+        return self._by_name(default_fetches(self.graph))
 
-def signature_specs(graph: Graph) -> dict[str, SignatureSpec]:
-    """The named entry points that compute something."""
-    found = {key: item for key, item in graph.signatures.items() if item.outputs and key != INITIALIZER}
-    tensors = [ref for item in found.values() for ref in (*item.inputs.values(), *item.outputs.values())]
-    known = specs(graph, dict.fromkeys(tensors))
-    return {
-        key: SignatureSpec(
-            {name: known[ref] for name, ref in item.inputs.items()},
-            {name: known[ref] for name, ref in item.outputs.items()},
-        )
-        for key, item in found.items()
-    }
+    @cached_property
+    def inputs(self) -> TensorSpecs:
+        """What the outputs need to be fed, by name: as declared, by the signature of these outputs, or the placeholders
+        they need; errors as for ``outputs``."""
+        graph, fetches = self.graph, tuple(self.outputs)
+        named = sorted(graph.signatures.items(), key=lambda item: item[0] != DEFAULT_SIGNATURE)
+        entry = next((item.inputs for _, item in named if tuple(item.outputs.values()) == fetches), {})
+        return self._by_name(graph.inputs or entry.values() or needed_placeholders(graph, fetches))
+
+    @cached_property
+    def signatures(self) -> dict[str, SignatureSpec]:
+        """The named entry points that compute something."""
+        return {
+            key: SignatureSpec(TensorSpecs(self, item.inputs), TensorSpecs(self, item.outputs))
+            for key, item in self.graph.signatures.items()
+            if item.outputs and key != INITIALIZER
+        }
+
+    def _by_name(self, names: Iterable[str]) -> TensorSpecs:
+        return TensorSpecs(self, {name: name for name in names})

@@ -12,13 +12,9 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.compare import compared
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.synthetic_feeds import (
-    default_fetches,
-    needed_placeholders,
-    synthetic_feeds,
-    synthetic_shapes,
-)
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds, synthetic_shapes
 
 
 def model(bias: str = "[0.0, 0.0]") -> Graph:

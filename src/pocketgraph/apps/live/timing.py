@@ -27,7 +27,8 @@ class BenchmarkApp(Settings):
 
     def __init__(self, graph: Graph, *, threads: int | None = None, outputs: list[str] | None = None) -> None:
         from pocketgraph.runtime import Session
-        from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+        from pocketgraph.runtime.feeding.default_tensors import default_fetches
+        from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
         self._session = Session(graph, threads=threads)
         self._outputs = outputs or list(default_fetches(graph))

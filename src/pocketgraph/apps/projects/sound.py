@@ -12,7 +12,7 @@ from pocketgraph.formats import load
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing, audio_preprocessing_of
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, Node, Shape, Signature, Tensor, canonical, 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.order import reachable
-from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
 
 BOTTLENECK = "input/BottleneckInputPlaceholder"
 LAYER = "final_training_ops"

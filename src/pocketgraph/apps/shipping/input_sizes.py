@@ -9,13 +9,8 @@ from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import graph_resizing
-from pocketgraph.runtime.feeding.synthetic_feeds import (
-    SIDE,
-    default_fetches,
-    needed_placeholders,
-    synthetic_lengths,
-    synthetic_shapes,
-)
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import SIDE, synthetic_lengths, synthetic_shapes
 
 
 def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:

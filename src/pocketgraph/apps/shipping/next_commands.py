@@ -17,7 +17,7 @@ from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
 
 def judging_command(

@@ -20,7 +20,7 @@ from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.random_answers import without_dropout_left_on
 
 PLACES = 1024  # from which one picture says as much as many

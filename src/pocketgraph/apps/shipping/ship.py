@@ -76,7 +76,7 @@ from pocketgraph.quantization.float_program import with_feeds
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import noise_words
-from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
 from pocketgraph.transforms import transform
 
 MOST_CALIBRATED = 100  # samples

@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.op_traits import ENTER, LOOPS
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
 """Files of the folder."""

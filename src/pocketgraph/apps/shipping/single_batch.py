@@ -16,7 +16,8 @@ from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
+from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 EQUAL = 1e-5  # of an output's peak: sums of other batch sizes are added up in another order
 

@@ -335,7 +335,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.op_traits import PLACEHOLDERS
     from pocketgraph.graph.order import reachable
-    from pocketgraph.runtime.feeding.synthetic_feeds import wants_a_feed
+    from pocketgraph.runtime.feeding.default_tensors import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)

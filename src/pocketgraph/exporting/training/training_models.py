@@ -18,7 +18,7 @@ from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
-from pocketgraph.runtime.feeding.synthetic_feeds import side_effects
+from pocketgraph.runtime.feeding.default_tensors import side_effects
 from pocketgraph.runtime.session import Session
 
 

@@ -186,7 +186,8 @@ def _held(node: Node) -> str:
 def _flops(graph: Graph) -> Mapping[str, int | None]:
     """Operations by node, for the shapes that samples would have; None where these cannot be told."""
     from pocketgraph.inspect.flops import count_graph
-    from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+    from pocketgraph.runtime.feeding.default_tensors import default_fetches
+    from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
     try:
         feeds = synthetic_shapes(graph, default_fetches(graph))

@@ -15,8 +15,8 @@ from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.text_inputs import model_input
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 

@@ -34,7 +34,7 @@ from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.stated_sizes import Sizes as Stated
 from pocketgraph.quantization.stated_sizes import by_tensor, with_sizes
 from pocketgraph.quantization.text_inputs import model_input
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
 AT = 4  # where in a LiteRT file the identifier stands
 Sizes = Callable[[Graph, "dict[str, tuple[int, ...]]"], "dict[str, tuple[int, ...]]"]

@@ -10,7 +10,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
-from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
 
 class Counterparts:

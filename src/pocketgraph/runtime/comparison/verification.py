@@ -25,8 +25,9 @@ from pocketgraph.runtime.comparison.comparison_report import Report
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import Pairs, judged
 from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding
+from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
 
