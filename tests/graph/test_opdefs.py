@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -141,17 +142,16 @@ def test_the_signatures_fit_real_graphs(name: str) -> None:
             assert given.base is wanted.base, (node, ref)
 
 
-def test_the_first_lookup_is_quick() -> None:
+def test_the_first_lookup_reads_one_op_of_many() -> None:
     code = (
-        "from pocketgraph.graph import opdefs; import time; t = time.process_time(); opdefs.definition('Conv2D');"
-        "print(time.process_time() - t)"
+        "import sys; sys.path.append(sys.argv[1]); from support import lines_taken;"
+        "from pocketgraph.graph import opdefs;"
+        "print([lines_taken(lambda: opdefs.definition('Conv2D')) for _ in range(2)])"
     )
-    best = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
-    assert best < 0.05  # seconds; about 0.004
-    start = time.process_time()
-    for _ in range(1000):
-        opdefs.definition("Conv2D")
-    assert time.process_time() - start < 0.05
+    tests = pathlib.Path(__file__).parent.parent
+    first, second = json.loads(subprocess.check_output([sys.executable, "-c", code, str(tests)]))
+    assert second < 10
+    assert first < len(opdefs.names()) / 2
 
 
 def test_each_op_is_once_in_one_of_the_two_parts_of_the_table() -> None:

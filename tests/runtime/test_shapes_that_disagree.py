@@ -6,6 +6,7 @@ and with one fed value beside constants, such as weights.
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,16 @@ def test_shapes_that_disagree(op: str, inputs: tuple[Array, ...], attrs: dict[st
 @pytest.mark.parametrize(("op", "inputs", "attrs"), HOSTILE, ids=[f"{n}-{case[0]}" for n, case in enumerate(HOSTILE)])
 def test_sizes_that_nobody_can_mean(op: str, inputs: tuple[Array, ...], attrs: dict[str, Any], fed: str) -> None:
     made, feeds = graph(op, inputs, attrs, fed)
-    with Session(made, 1) as session, pytest.raises(RunError) as caught:
-        session.run("deep/bad", feeds)
+    tracemalloc.start()
+    try:
+        with Session(made, 1) as session, pytest.raises(RunError) as caught:
+            session.run("deep/bad", feeds)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert "deep/bad" in str(caught.value)
     assert "out of memory" not in str(caught.value)  # it was seen before memory was asked for
+    assert most < 64 << 20
 
 
 @pytest.mark.parametrize("count", [0, -2])

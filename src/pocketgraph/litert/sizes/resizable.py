@@ -155,9 +155,9 @@ class Resizable(Runner):
         taken = self._ready.get(shapes) or self._taken(shapes)
         with self._lock:
             if taken.shapes != self._shapes:
-                began = time.perf_counter()
+                began = time.thread_time()
                 self._resize(taken.shapes)
-                taken.waited += time.perf_counter() - began
+                taken.waited += time.thread_time() - began
             return self._runner.run([*[inputs[index] for index in self._fed], *taken.empty])
 
     def _resize(self, shapes: Shapes) -> None:

@@ -61,11 +61,9 @@ def finish() -> None:
 
 def _first() -> bool:
     with _comparing:
-        try:
-            compare, _ = _waiting.popleft()
-        except IndexError:
+        if not _waiting:
             return False  # the other thread had it
-        compare()
+        _waiting.popleft()[0]()  # and nothing holds it when the lock is free: what it compares may be gone then
     return True
 
 

@@ -73,8 +73,7 @@ def _broadcast(emit: Emit, value: Value, shape: tuple[int, ...]) -> Value:
         return value
     if not len(value.shape) <= len(shape) <= DEEPEST or not shape:
         raise emit.unsupported(f"broadcasting from rank {len(value.shape)} to {len(shape)}")
-    if 0 in shape:
-        raise emit.unsupported("a result without elements")
+    emit.check(value.dtype, shape)
     own = (1,) * (len(shape) - len(value.shape)) + value.shape
     if any(size not in (1, target) for size, target in zip(own, shape, strict=True)):
         raise emit.unsupported(f"{list(value.shape)} does not broadcast to {list(shape)}")
