@@ -40,7 +40,6 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
     as large as the answer, and who picked there wants no scores.
 
     Args:
-        graph: the graph.
         output: the tensor or node that gives the answer, such as int64 [batch].
     """
     node = graph.find_producer(output, SAME_VALUES)

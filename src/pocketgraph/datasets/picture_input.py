@@ -152,7 +152,6 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     """What the input ``layer`` takes.
 
     Args:
-        graph: the graph.
         layer: node or tensor name.
         width, height: what the caller asks for, None to go by the graph.
         fallback: the size where neither the caller nor the graph tells, nor resizes to one itself; 0 for that of each

@@ -46,7 +46,6 @@ class StoredArray:
     """An array whose samples, along the first axis, are read from a file one at a time.
 
     Args:
-        file: the file.
         offset: where the numbers begin, in C order.
         shape, dtype: of the array.
         chosen: which samples there are; all of them by default.

@@ -165,7 +165,6 @@ class _WayBack:
 
         Args:
             ys: what is needed.
-            loops: the loops.
             within: the nodes that count; by default all.
         """
         if not loops and within is None:

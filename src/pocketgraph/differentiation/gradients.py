@@ -98,7 +98,6 @@ def without_calls(graph: Graph, names: Iterable[str]) -> Graph:
     """The graph without calls, conditionals and loops in the form of TensorFlow 1; itself where it has no functions.
 
     Args:
-        graph: a graph.
         names: tensors that keep their names, besides the inputs and outputs of the graph.
 
     Raises:

@@ -93,7 +93,6 @@ class GraphBuilder:
         """Adds a node.
 
         Args:
-            op: the op.
             inputs: one entry an argument of the op's signature: a tensor, or several for an argument that is a list.
             name: its name in the scope; by default the op's.
             control: names of nodes that run before.

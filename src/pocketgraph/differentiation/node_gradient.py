@@ -17,7 +17,6 @@ class NodeGradient:
     """One node on the way back.
 
     Attributes:
-        node: the node.
         inputs: its data inputs.
         grads: for each output, the gradient of ys with respect to it; None when there is none.
         builder: where nodes are added.

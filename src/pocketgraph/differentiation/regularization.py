@@ -28,7 +28,6 @@ def add_regularization(
 
     Args:
         graph: a graph with variables.
-        loss: the loss.
         l1: the factor of the magnitudes.
         l2: the factor of half the squares, as tf.contrib.layers.l2_regularizer has it.
         variables: names or patterns; by default every variable of floating numbers with two axes or more, and so no

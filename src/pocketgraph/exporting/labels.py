@@ -51,7 +51,6 @@ def check_count(lines: Sequence[str], classes: int, output: str, what: str = "la
     """Refuses lines that are not one for each class.
 
     Args:
-        lines: the lines.
         classes: how many scores the model gives.
         output: which output gives them.
         what: what the lines are.

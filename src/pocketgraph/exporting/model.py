@@ -221,7 +221,6 @@ def check_sizes(model: ExportModel, target: str) -> list[str]:
     one number of values alone. The batch becomes 1. Notes of those that are fixed.
 
     Args:
-        model: the model.
         target: what needs fixed sizes, for the message: ``a C library``.
 
     Raises:

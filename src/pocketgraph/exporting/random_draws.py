@@ -32,7 +32,6 @@ def check_with_draws_fed(
     """Compares a second copy of the model, in which what is drawn comes in from outside; ``written`` is only run.
 
     Args:
-        model: the model.
         written: what was written of it; notes are added, and why it was not compared where it cannot be.
         write: the exporter.
         arguments: its keyword arguments.

@@ -46,7 +46,6 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
     """The kernels that graphs need, those of their functions' bodies too.
 
     Args:
-        graphs: the graphs.
         default_ops: ``op:class`` pairs to add, by commas.
 
     Raises:

@@ -56,7 +56,6 @@ def arguments_of(target: Target, given: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments for a target's exporter.
 
     Args:
-        target: the target.
         given: values by option name; texts are read as the option's type.
 
     Raises:

@@ -7,7 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, did_you_mean
@@ -23,7 +23,6 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
-from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
@@ -87,27 +86,22 @@ def support(
     *,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
-    shapes: Sizes | None = None,
-    values: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> Support:
     """Tries to export a model, on made-up inputs, and says what stands in the way; nothing is left on the disk.
 
     Args:
-        source, inputs, outputs, shapes, values: see ``export``.
+        source, inputs, outputs: see ``export``.
         target: the name of a target, or ``tfmobile``.
-        options: of the target.
 
     Raises:
-        UsageError: there is no such target or option, or no such node.
+        UsageError: there is no such target or node.
         MissingExtraError: a package that the target needs is not there.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
     if target == tfmobile.NAME:
         return _mobile_support(source, outputs)
     chosen = target_of("", target)
-    arguments = arguments_of(chosen, options)
-    model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
+    model = opened(source, inputs=inputs, outputs=outputs)
     model = with_samples(model, None, SampleReading(), 1)
     ops = _needed(
         model.graph,
@@ -117,7 +111,7 @@ def support(
     suffix = chosen.suffixes[0] if chosen.suffixes else ""
     with tempfile.TemporaryDirectory(prefix="pocketgraph-check-") as folder:
         try:
-            export_model(model, os.path.join(folder, f"model{suffix}"), chosen, arguments)
+            export_model(model, os.path.join(folder, f"model{suffix}"), chosen, arguments_of(chosen, {}))
         except LackingError as lacking:
             return Support(chosen.name, ops, lacking.reasons, _grouped(model.graph, lacking.reasons, help_with))
         except MissingExtraError:

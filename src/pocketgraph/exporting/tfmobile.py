@@ -35,7 +35,6 @@ def help_on_mobile(graph: Graph, name: str, needed: Mapping[str, str]) -> str:
     """What would help with a node that the default library has nothing for.
 
     Args:
-        graph: the graph.
         name: the node.
         needed: the nodes that the outputs need.
     """

@@ -227,9 +227,7 @@ def export_model(
     """As ``export``, for a model that is open and a target that is chosen.
 
     Args:
-        model: the model.
         path: the file or folder to write.
-        target: the target.
         arguments: the keyword arguments of its exporter.
         tolerance, force: as for ``export``.
     """

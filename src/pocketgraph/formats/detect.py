@@ -31,7 +31,6 @@ class Identity:
     """What lies at a path.
 
     Attributes:
-        path: the path.
         kind: what it is.
         next: what to type next.
     """

@@ -68,7 +68,6 @@ def read_model(
     outputs: Sequence[str] | None = None,
     *,
     signature: str | None = None,
-    repair: bool | None = None,
     notify: Tell | None = None,
 ) -> Graph:
     """The graph of a model; that of a SavedModel or a training with its variables as constants.
@@ -77,14 +76,13 @@ def read_model(
         path: a model file, the directory of a SavedModel or a training, or a checkpoint in one.
         outputs: what is to be computed; by default what the model says, else the likeliest.
         signature: of a SavedModel or MetaGraphDef, the one that gives inputs and outputs.
-        repair: take out what training left behind; by default of a training, and where it does not freeze else.
         notify: told what was done, a sentence each.
 
     Raises:
         FormatError, FreezeError: it is none, damaged, or cannot be frozen.
         UsageError: there is no such signature.
     """
-    found = ready(path, outputs, signature=signature, repair=repair)
+    found = ready(path, outputs, signature=signature)
     if notify is not None:
         for note in found.notes:
             notify(note)
@@ -136,10 +134,11 @@ def ready(
     outputs: Sequence[str] | None = None,
     *,
     signature: str | None = None,
-    repair: bool | None = None,
+    repair: bool = False,
     allow_training_batch_norm: bool = False,
 ) -> ReadyModel:
-    """``read_model`` with what there is to tell about it; batch norms as ``freeze`` allows them."""
+    """``read_model`` with what there is to tell about it; batch norms as ``freeze`` allows them. What training left
+    behind is taken out of a training, where else it does not freeze, and with ``repair`` always."""
     name = training_dir.model_path(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
@@ -172,7 +171,7 @@ def ready(
                 outputs = [tensor for taken in graph.signatures.values() for tensor in taken.outputs.values()]
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(graph, tuple(notes))
-    repairs = (not is_saved_model, True) if repair is None else (repair,)
+    repairs = (True,) if repair else (not is_saved_model, True)
     wanted = list(outputs or ())
     for at, repaired in enumerate(repairs):
         try:

@@ -86,7 +86,6 @@ def with_waiting_lookups(graph: Graph, folder: str) -> Graph:
     """A frozen graph whose lookups wait for what fills their tables, which else is a step to be run first.
 
     Args:
-        graph: the graph.
         folder: where the model's file is, beside which a file of words may be; "" for nowhere.
     """
     for table in lookups_without_filler(graph):

@@ -38,7 +38,6 @@ def replace_matches(
     nodes move together, level by level from the head).
 
     Args:
-        graph: the graph.
         pattern, accept: what to look for; see ``find_matches``.
         rewrite: called once a match, in the graph's order. Nodes of one name are emitted once, the last one given.
         may_lose_names: do not check the names that are used outside; the caller redirects the references.
@@ -90,7 +89,6 @@ def rename_inputs(graph: Graph, renames: Mapping[str, str], *, untouched: Collec
     """The graph with references redirected; the names of nodes stay.
 
     Args:
-        graph: the graph.
         renames: from old to new. A key ``name:*`` fits every reference to that node, and ``^`` or ``:port`` are carried
             over to the new name. Any other key fits the references that mean the same tensor (``a`` is ``a:0``; ``^a``
             is itself), and the value is taken as it is. The result is looked up again, so chains are followed.

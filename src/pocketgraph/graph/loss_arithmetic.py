@@ -35,7 +35,6 @@ def answer_before_loss(graph: Graph, node: Node, labels: Collection[str] = ()) -
     'y'
 
     Args:
-        graph: the graph.
         node: the last one before labels come in.
         labels: the names of nodes that give labels, and nothing of the model.
     """
@@ -68,7 +67,6 @@ def averaged_answers(graph: Graph, node: Node) -> list[Node]:
     ['y']
 
     Args:
-        graph: the graph.
         node: an end of it.
     """
     waiting, found = [node], list[Node]()

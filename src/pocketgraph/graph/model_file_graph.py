@@ -40,7 +40,6 @@ def refuse_finished(graph: Graph, what: str, hint: str = "") -> None:
     """Refuses the graph of a LiteRT or ONNX file for what starts from the graph that such files are made from.
 
     Args:
-        graph: the graph.
         what: what is to be done, for the message: ``quantize``.
         hint: what else helps.
 

@@ -30,7 +30,6 @@ def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
     order too.
 
     Args:
-        graph: the graph.
         partial: leave out the nodes that are in a cycle or behind one, instead of raising.
 
     Raises:
@@ -144,7 +143,6 @@ def reachable(
     """The names of the nodes that ``outputs`` need, themselves included.
 
     Args:
-        graph: the graph.
         outputs: node or tensor names.
         stop: node or tensor names of nodes whose own inputs are not needed (because they will be fed).
         data_only: leave out what is needed by control inputs only.
@@ -179,7 +177,6 @@ def dependents(
     """The nodes that results of these nodes go into, through others or not, producers first; data edges count.
 
     Args:
-        graph: the graph.
         sources: the names of these nodes.
         is_last: says of which nodes the results are not followed.
     """
@@ -215,7 +212,6 @@ def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], 
     """The names of the nodes that read these nodes, or read one that does; data and control edges count.
 
     Args:
-        graph: the graph.
         sources: names of nodes; they are among the results only where a cycle leads back to them.
         goes_on: says of which nodes that are met belong to it; the others are not followed.
     """

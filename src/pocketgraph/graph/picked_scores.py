@@ -31,7 +31,6 @@ def picked_scores(
     ['scores']
 
     Args:
-        graph: the graph.
         reached: the names of the nodes that a source reaches.
         layers: those of the nodes that apply weights.
         computed: those of the nodes that weights went into.
@@ -58,7 +57,6 @@ def ends_without_normalizer(
     sum over all sequences.
 
     Args:
-        graph: the graph.
         ends: the names of its ends.
         after: the names of the nodes that the scores reach.
         labelled: those of the nodes that labels reach.

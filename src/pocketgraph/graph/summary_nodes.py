@@ -21,9 +21,6 @@ def summary_only_nodes(graph: Graph) -> set[str]:
     """The names of nodes whose results go nowhere but into numbers that summaries show.
 
     A layer that is watched so is none of them, even where nothing else takes it: it may be the answer.
-
-    Args:
-        graph: the graph.
     """
     found: dict[str, bool] = {}  # whether a reduction stands behind it
     waiting = [name for node in graph if node.op == _SUMMARY for name in map(node_name, node.data_inputs)]

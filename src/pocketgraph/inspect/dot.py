@@ -103,10 +103,10 @@ def _last_part(name: str) -> str:
     return name[name.rstrip("/").rfind("/") + 1 :]
 
 
-def tint(color: str, share: float = 0.55) -> str:
-    """A colour mixed with white, of which it is a ``share``."""
+def tint(color: str) -> str:
+    """A colour mixed with white, of which it is 55 %."""
     parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - (255 - part) * share):02x}" for part in parts)
+    return "#" + "".join(f"{round(255 - (255 - part) * 0.55):02x}" for part in parts)
 
 
 def _clustered(graph: Graph, colors: bool) -> Iterator[str]:

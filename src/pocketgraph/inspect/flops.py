@@ -56,7 +56,6 @@ def count(
     """Counts the operations of these nodes.
 
     Args:
-        nodes: the nodes.
         shapes: the shape of each tensor (``name:port``), None where it is not known.
         executions: how often a node runs in one run, where that is not once.
     """
@@ -91,7 +90,6 @@ def count_graph(
     """Counts the operations of a graph whose shapes follow from what is fed.
 
     Args:
-        graph: the graph.
         feeds: the shapes that are fed, by tensor name.
         nodes: which to count; all of them by default.
         seen: shapes that a run has shown, by tensor name, for what cannot be told beforehand.

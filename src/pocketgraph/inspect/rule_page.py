@@ -25,7 +25,6 @@ class Page:
         text: paragraphs of explanation.
         differs: what is done otherwise than in the original, or "".
         meanings: what each parameter means, as far as the docstring says.
-        parameters: the parameters.
         raises: the errors, as the docstring lists them.
     """
 

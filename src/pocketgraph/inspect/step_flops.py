@@ -35,7 +35,6 @@ def count_step(
     engine are others, as it writes loops out and makes several operations of one node.
 
     Args:
-        graph: the graph.
         feeds: what goes in, by tensor name.
         fetches: tensors.
         targets: nodes that run as well.

@@ -222,7 +222,6 @@ def original_report(graph: Graph, path: str, *, print_structure: bool = False) -
     count are in alphabetical order (there in no order).
 
     Args:
-        graph: the graph.
         path: its file as it was given, for the benchmark line.
         print_structure: also list every node in execution order.
 

@@ -153,9 +153,9 @@ class Emit(Operands[Value]):
         self._rounded[value, dtype] = self._rounded[made, dtype] = made
         return made
 
-    def narrow_type(self, index: int) -> DType | None:
-        """The 16-bit type of one data input that was computed here, and so has more digits; None for any other."""
-        return self._narrow.get(self.ref(index))
+    def narrow_type(self) -> DType | None:
+        """The 16-bit type of the first data input if it was computed here, and so has more digits; else None."""
+        return self._narrow.get(self.ref(0))
 
     def _is_narrow(self, ref: str) -> bool:
         dtype = self.inferred.dtype(ref)

@@ -73,7 +73,6 @@ def graph_resizing(graph: Graph, name: str) -> GraphResizing | None:
     GraphResizing(height=96, width=64, op='ResizeBilinear', align_corners=True, half_pixel_centers=False)
 
     Args:
-        graph: the graph.
         name: of the input's node, or its tensor.
     """
     nodes = resize_nodes(graph, node_name(name))

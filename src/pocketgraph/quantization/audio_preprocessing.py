@@ -31,7 +31,6 @@ class AudioPreprocessing:
     """The part of a graph that reads recordings.
 
     Args:
-        graph: the graph.
         source: the placeholder of a file's content.
         shapes: the tensors where the part ends, and their shapes.
         rate: samples a second of what it hears; None where the graph does not say.
@@ -70,7 +69,6 @@ def audio_preprocessing_of(
     """The part of a graph that reads recordings; None when it does not read any.
 
     Args:
-        graph: the graph.
         outputs: what is to be computed.
         fed: placeholders that are set to something else.
 

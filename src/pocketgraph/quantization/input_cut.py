@@ -26,7 +26,6 @@ def behind(
         y = GatherV2(embedding, ids, axis, ^ids)    ->    y = GatherV2(embedding, ids, axis)
 
     Args:
-        graph: the graph.
         cuts: type and shape of each tensor, by name, None where a size or all of it is open. A node's first result
             keeps the name; others become ``NODE_PORT``, or the next name that is free.
         front: the nodes that are cut off, for which nothing waits any more.

@@ -64,7 +64,6 @@ def text_preprocessing_of(
     """The part of a graph that reads texts; None where it reads none.
 
     Args:
-        graph: the graph.
         outputs: what is to be computed.
         fed: placeholders that are set to something else.
         samples: texts, as the inputs take them, by which lengths are chosen; without any USUAL_LENGTH is.

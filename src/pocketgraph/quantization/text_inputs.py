@@ -30,7 +30,6 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     """An input of a graph, as samples for it are read.
 
     Args:
-        graph: the graph.
         label: the tensor that is fed.
         shape: its shape, 1 where it is open.
         dtype: what is fed; of objects where it takes strings.

@@ -45,7 +45,6 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
     """The tables from words or whole numbers to numbers whose contents are in the graph.
 
     Args:
-        graph: the graph.
         nodes: only tables that one of these reads; by default all.
 
     Yields:

@@ -47,7 +47,6 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     """What would help with a node that a target has nothing for; "" where nothing is known.
 
     Args:
-        graph: the graph.
         name: the node, perhaps one of an unrolled loop.
         argument: of the Python function at hand, with which placeholders are set for good.
     """

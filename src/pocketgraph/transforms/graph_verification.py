@@ -77,7 +77,6 @@ def check_references(graph: Graph, rule: str, changed: list[Node] | None = None)
     """Raises TransformError when a reference leads nowhere.
 
     Args:
-        graph: the graph.
         rule: what made it.
         changed: the nodes that may refer to what is not there; by default all.
     """

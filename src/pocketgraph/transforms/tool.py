@@ -93,7 +93,6 @@ class Applied:
     """A rule that has just run.
 
     Attributes:
-        rule: the rule.
         arguments: its keyword arguments.
         before, after: the graph that it was given and the one that it made.
         seconds: how long it took, with the checks of the result.

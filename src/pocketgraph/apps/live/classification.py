@@ -16,7 +16,7 @@ class DecayingAverage:
     """Scores over frames, as the iOS camera example keeps them.
 
     In each frame what is kept becomes ``decay`` of itself and is dropped at 0.01; to it comes ``1 - decay`` of each
-    score over ``least`` (TensorFlow 1.x, contrib/ios_examples/camera).
+    score over 0.05 (TensorFlow 1.x, contrib/ios_examples/camera).
 
     Scores below 0 or over 1 are no shares but logits, of which a small one means nothing: these are averaged whole.
 
@@ -24,8 +24,8 @@ class DecayingAverage:
         shares: False once a score was none.
     """
 
-    def __init__(self, decay: float = 0.75, least: float = 0.05) -> None:
-        self.decay, self.least, self.shares = decay, least, True
+    def __init__(self) -> None:
+        self.decay, self.shares = 0.75, True
         self._kept: Array | None = None
 
     def __call__(self, scores: Array) -> Array:
@@ -38,7 +38,7 @@ class DecayingAverage:
         kept = self._kept * self.decay
         if self.shares:
             kept[kept <= 0.01] = 0.0
-            scores = np.where(scores > self.least, scores, 0.0)
+            scores = np.where(scores > 0.05, scores, 0.0)
         self._kept = kept + scores * (1 - self.decay)
         return np.array(self._kept)
 

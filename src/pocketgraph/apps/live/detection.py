@@ -47,7 +47,6 @@ def recognised(graph: Graph, name: str = "", sizes: SizesOf | None = None) -> De
     """The family that a graph's outputs are of; None when it is none's.
 
     Args:
-        graph: the graph.
         name: of the family that it has to be.
         sizes: of the graph's tensors, where the caller asks for them too.
 

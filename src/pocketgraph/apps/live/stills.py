@@ -40,12 +40,12 @@ def pixels_of(data: bytes) -> Array:
         raise FormatError("the frame is damaged") from None
 
 
-def jpeg(pixels: Array, quality: int = 85) -> bytes:
+def jpeg(pixels: Array) -> bytes:
     """Pixels as a JPEG."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "JPEG", quality=quality)
+    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "JPEG", quality=85)
     return buffer.getvalue()
 
 

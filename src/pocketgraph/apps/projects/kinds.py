@@ -52,11 +52,6 @@ KINDS = {
 }
 
 
-def kinds_on(engine: str) -> list[str]:
-    """The kinds that can be built on an engine."""
-    return [name for name, kind in KINDS.items() if engine in kind.engines]
-
-
 def kind_of(name: str) -> ProjectKind:
     """The kind of this name.
 

@@ -17,7 +17,6 @@ def facts(project: Project, path: str) -> dict[str, Any]:
     """The model's facts, for a JSON file.
 
     Args:
-        project: the project.
         path: the model's file; it says in which order inputs and outputs are.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.projects.app_names import app_name
-from pocketgraph.apps.projects.kinds import ProjectKind, kind_of, kinds_on
+from pocketgraph.apps.projects.kinds import KINDS, ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
 from pocketgraph.apps.projects.scores import gives_scores, is_share_of_two, scores_first
 from pocketgraph.apps.projects.sound import front_beside, sound_in_a_row, sound_of
@@ -244,7 +244,8 @@ def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> 
         takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
         hint = frozen_beside(where) + (f", or {option('engine')}=tflite" if takes_files else "")
         if "tflite" not in engines and is_litert_file(model.graph):
-            hint += f", or a kind that runs the file itself: {', '.join(kinds_on('tflite'))}"
+            others = ", ".join(name for name, one in KINDS.items() if "tflite" in one.engines)
+            hint += f", or a kind that runs the file itself: {others}"
         built_on = f" with {option('engine')}={engine}" if len(engines) > 1 else ""
         refuse_finished(model.graph, f"a project for {kind}{built_on}", hint)
     assert where is not None

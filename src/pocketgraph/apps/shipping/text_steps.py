@@ -258,13 +258,13 @@ def _binary(node: Node) -> str:
     return " (1 for any number of them)" if node.attr("binary_output", False) else ""
 
 
-def embeds(front: TextPreprocessing, rows: int = 64) -> list[str]:
+def embeds(front: TextPreprocessing) -> list[str]:
     """Tensors of floats in the part that words are looked up in by number: embeddings that the file does not have."""
     found = []
     for name in front.front:
         node = front.graph[name]
         if node.op in ("GatherV2", "Gather", "ResourceGather") and node.data_inputs:
             weights = front.graph.constant(canonical(node.data_inputs[0]))
-            if weights is not None and weights.dtype.is_floating and weights.size >= rows:
+            if weights is not None and weights.dtype.is_floating and weights.size >= 64:
                 found.append(node_name(node.data_inputs[0]))
     return found

@@ -190,6 +190,6 @@ def show_passes(description: Description, all_passes: bool) -> None:
     console.print(table)
 
 
-def brief(tensors: tuple[str, ...], most: int = 4) -> NamesCell:
+def brief(tensors: tuple[str, ...]) -> NamesCell:
     """Some tensor names, and how many more."""
-    return NamesCell(*tensors[:most], rest=f" and {len(tensors) - most} more" if len(tensors) > most else "")
+    return NamesCell(*tensors[:4], rest=f" and {len(tensors) - 4} more" if len(tensors) > 4 else "")

@@ -242,7 +242,6 @@ def active(loop: WhileLoop, way: Collection[str], ends: Iterable[LoopVariable]) 
     """The variables of a loop whose gradients depend on those of others at its end.
 
     Args:
-        loop: the loop.
         way: the nodes of its body that gradients flow through.
         ends: the variables that have gradients behind the loop.
     """

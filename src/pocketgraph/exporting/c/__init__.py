@@ -21,7 +21,6 @@ def write(
     """Writes the library's folder.
 
     Args:
-        model: the model.
         path: where the folder goes.
         mode: float32; static: eight-bit weights and tensors, calibrated with the samples.
         io: what goes in and out of a static library.

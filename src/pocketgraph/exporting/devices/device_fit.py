@@ -40,7 +40,6 @@ class DeviceEstimate(NamedTuple):
     """What a model takes on one device.
 
     Attributes:
-        device: the device.
         latency: by precision, ``float`` or ``int8``, where something is known of the device in it.
         memory: bytes that have to be in its memory, by precision; weights that lie in flash are left out.
         fits: ``yes``, ``no`` or ``perhaps`` (what was asked for is within the error bar); ``""`` where there is nothing

@@ -94,7 +94,6 @@ def estimate(device: Device, precision: str, times: Milliseconds, operations: Ma
     """How long a model takes on a device; None where nothing is known of the device in this precision.
 
     Args:
-        device: the device.
         precision: ``float`` or ``int8``.
         times: the model's times by family, on the machine of published_models.toml.
         operations: of one run, by op.

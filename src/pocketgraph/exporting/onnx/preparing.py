@@ -32,7 +32,6 @@ class Prepared(NamedTuple):
     """A graph ready for conversion.
 
     Attributes:
-        graph: the graph.
         plan: its needed nodes.
         inferred: types, shapes and small values of its tensors.
         inputs: the type and shape of each input, by tensor.

@@ -22,7 +22,6 @@ def write(
     """Writes the file.
 
     Args:
-        model: the model.
         path: where the file goes.
         mode: float32; float16 weights, expanded when the file is loaded; dynamic: eight-bit weights, LiteRT quantizes
             tensors as they come; static: eight-bit weights and tensors, calibrated with the samples.

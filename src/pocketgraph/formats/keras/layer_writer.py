@@ -209,7 +209,6 @@ class LayerWriter:
         """A node.
 
         Args:
-            op: the op.
             inputs: one entry an argument of the op.
             dims: the sizes of its first output; by default those of the first input.
             name: in the call's scope; by default the op's.

@@ -27,7 +27,6 @@ class Shown:
     """A node of the picture.
 
     Attributes:
-        node: the node.
         inputs: for each input (its name, the number of the node that it comes from or -1, what it carries).
         outputs: type and shape of each output.
         weights: bytes of the constants and variables that are folded into it; those of a shared one count for its first

@@ -117,7 +117,6 @@ def registers_put(op: str, put: Callable[[Any, tuple[Any, ...], Array], Any]) ->
     """Enters the kernel of an op that puts values where a StridedSlice would take them.
 
     Args:
-        op: the op.
         put: of the op's first input, a NumPy index and the values, what the op gives.
     """
 

@@ -80,7 +80,6 @@ def known_outputs(
     """What is known of the values of a node's outputs; empty where nothing is.
 
     Args:
-        node: the node.
         known, inputs: what is known of the values of its data inputs, and their shapes.
         shapes: of its outputs.
         is_complete: whether a placeholder with a default is its default.
@@ -112,7 +111,6 @@ def _computed(
     """What is known of a stateless node's outputs, from what is known of its data inputs.
 
     Args:
-        node: the node.
         inputs: one entry for each data input.
         input_shapes: their shapes.
         shapes: the shapes of its outputs; an output that may be large is not computed.

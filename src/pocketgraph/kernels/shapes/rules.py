@@ -19,7 +19,6 @@ class ShapeCall:
     """One node with what is known of its data inputs.
 
     Attributes:
-        node: the node.
         inputs: a shape for each data input.
         known: what is known of each input's value.
         handles: for each input that is a handle, the shape of the variable (or TensorArray element) behind it.

@@ -49,7 +49,6 @@ class LibraryPattern:
     """A pattern of Google's library.
 
     Args:
-        pattern: the pattern.
         library: the module ``re2``.
     """
 

@@ -84,7 +84,6 @@ class Replication:
     """A program with copied channels, which computes the same as the one it was made from.
 
     Attributes:
-        program: the program.
         shifts: for each widened tensor by how many steps the codes of each channel are to lie above its numbers.
         sources: for each widened tensor the one whose place it took, and which of its channels each one is.
         left: the share of each widened tensor's noise that is left.

@@ -129,7 +129,6 @@ class ShownProgram:
     """A program whose tensors are looked at: all at once, or group by group where they would take much memory.
 
     Args:
-        program: the program.
         groups: tensors of it that are shown together, in running order; see ``groups_to_show``.
         threads: how many threads to compute with.
     """

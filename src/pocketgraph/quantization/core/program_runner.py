@@ -30,7 +30,6 @@ class ProgramRunner:
     """A program that is ready to run.
 
     Args:
-        program: the program.
         outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
         threads: how many threads to compute with.
         is_kept: whether it stays in memory, with its tensors, between two samples; else it is made anew for each.

@@ -26,7 +26,6 @@ def as_shares(
 
     Args:
         rows: the answers for each sample, by the places of the models, ``"0"`` for the first.
-        models: the models.
         right: gives the index of each sample's class; None where nothing tells. Asked for single scores only.
         is_said: whether labels say that the score is of two classes; else it is a share, or the only output's logit.
     """

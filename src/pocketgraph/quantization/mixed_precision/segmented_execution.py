@@ -41,7 +41,6 @@ class SegmentedExecution:
     way to the end they go through many segments at once where they can.
 
     Args:
-        program: the program.
         cuts: the tensors; the program's inputs are cuts of their own.
         outputs: what it is to give.
         threads: how many threads to compute with.

@@ -194,7 +194,6 @@ def most_sensitive_stretch(
     A tensor is spared when all that make and read it compute in float.
 
     Args:
-        program: the program.
         coded: the operations that would compute with codes.
         sensitivity: the noise that each tensor's codes cause.
         most: the share of the program's work to give up for it.

@@ -22,13 +22,11 @@ class EightBitParts:
     """Nodes that are eight-bit from where values get codes to where codes become values again.
 
     Args:
-        graph: the graph.
         kept: nodes whose outputs somebody feeds or fetches; they are in no part.
         needed: the nodes that will run.
         feeds: the types and shapes of what is fed.
 
     Attributes:
-        graph: the graph.
         inside: the names of the nodes.
         readers: by node, those that will run and read its outputs as data.
     """

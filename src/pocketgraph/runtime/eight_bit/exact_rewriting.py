@@ -58,7 +58,6 @@ class ExactCodes:
     """Writes the nodes that stand for eight-bit ones.
 
     Args:
-        graph: the graph.
         inside: the nodes to rewrite, all of them of ``OPS``, whose outputs only each other and Dequantize read.
         shapes: those of the graph's tensors.
     """

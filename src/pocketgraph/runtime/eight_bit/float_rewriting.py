@@ -52,7 +52,6 @@ def without_codes(graph: Graph, kept: Collection[str], needed: Collection[str], 
     """The graph with its eight-bit parts in float terms; itself when there are none.
 
     Args:
-        graph: the graph.
         kept: nodes whose outputs somebody feeds or fetches; they stay as they are.
         needed: the nodes that will run; what only others read does not count.
         feeds: the types and shapes of what is fed.

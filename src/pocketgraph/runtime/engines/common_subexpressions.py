@@ -19,7 +19,6 @@ def subexpression_key(node: Node, inputs: tuple[int, ...], atoms: object) -> tup
     """What two nodes of these ops have in common when one does for both; None for other ops.
 
     Args:
-        node: the node.
         inputs: the slots of its inputs.
         atoms: the conditions under which it runs.
     """

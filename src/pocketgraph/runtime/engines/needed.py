@@ -14,7 +14,6 @@ class Item(NamedTuple):
     """A needed node with its inputs taken apart.
 
     Attributes:
-        node: the node.
         data: the tensors it consumes.
         control: the nodes it waits for.
     """

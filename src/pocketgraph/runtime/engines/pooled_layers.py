@@ -104,7 +104,6 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
 
     Args:
         plan: what is compiled.
-        layer: the layer.
         outer: nodes that somebody else wants or waits for.
     """
     gradients = nodes_of((layer.by_weights, layer.by_bias, layer.by_images))

@@ -31,7 +31,6 @@ def prepared(node: Node, constants: Constants, call: Call) -> Call:
     """A quicker call for the node's kernel where there is one, otherwise ``call``.
 
     Args:
-        node: the node.
         constants: its constant inputs.
         call: the kernel with its attributes; it takes all inputs.
     """

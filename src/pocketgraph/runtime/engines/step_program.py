@@ -54,7 +54,6 @@ class StepProgram:
         """Compiles the needed part of ``graph``; nothing is computed and no constant is read yet.
 
         Args:
-            graph: the graph.
             feeds: tensors that the caller gives.
             fetches: tensors that the caller takes.
             targets: nodes to run without taking anything.

@@ -47,7 +47,6 @@ class TrainedConvolutions(NamedTuple):
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
         Args:
-            run: the Run.
             kind, weights, bias: as ``ChangingConvolutions.given`` has them.
         """
         if not self.threads or kind.products < LEAST_NUMPY_GRADIENT:
@@ -65,7 +64,6 @@ class TrainedConvolutions(NamedTuple):
         """As ``given``, of the convolution that is the gradient by the images.
 
         Args:
-            run: the Run.
             op: Conv2D or DepthwiseConv2dNative.
             back: its weights and windows, or None (kernels/nn/rectified_convolution.py, ``turned``).
             images: the shape of the gradients that are taken together.

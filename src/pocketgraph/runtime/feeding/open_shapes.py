@@ -47,7 +47,6 @@ def fitting_shapes(
     """The shapes ``chosen`` of all inputs, or others for those that are open, with which the fetches can be computed.
 
     Args:
-        graph: the graph.
         open_inputs: what is declared of inputs whose sizes are open, and their types; no dims where not even their
             number is known.
         chosen: the shapes to begin with, by node name; those of inputs of unknown rank may be missing.
@@ -170,7 +169,6 @@ def is_told_by_weights(graph: Graph, tensor: str, sizes: Sequence[int], fetches:
     the fetches cannot be computed, or are those of several samples.
 
     Args:
-        graph: the graph.
         tensor: the input.
         sizes: of one sample, with which the fetches can be computed.
         fetches: what is computed.
@@ -211,7 +209,6 @@ def with_stated_batch(
     reshapes to a number of rows, or two where all that has size 1 is squeezed away.
 
     Args:
-        graph: the graph.
         open_batches: inputs of no declared batch.
         chosen, fetches, types: as for ``fitting_shapes``.
     """

@@ -37,7 +37,6 @@ def told_sizes(
     average is that of the whole map; None where nothing such is behind it, or no size fits.
 
     Args:
-        graph: the graph.
         name: of the input.
         dims: what is known of its shape.
         chosen: shapes of all inputs, by node name; that of this one is kept where it fits.

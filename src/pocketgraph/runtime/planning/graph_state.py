@@ -27,7 +27,6 @@ class GraphState:
     """A graph for one call, made simpler by the passes. What knows less than the graph is made anew when asked to.
 
     Attributes:
-        graph: the graph.
         feeds: the fed tensors, with dtype and shape.
         fetches: the wanted tensors.
         held: nodes that must stay: what is fed, fetched or run.

@@ -81,7 +81,6 @@ def freeze_constant_variables(
     """The graph with constants for the variables that the plan reads and nobody changes; ``graph`` if there are none.
 
     Args:
-        graph: the graph.
         items: its needed nodes.
         nodes: the same, and those of all functions that they may run.
         kept: what is fed and fetched.

@@ -25,7 +25,6 @@ def with_loop_shapes(
     far as that is so; and elements of arrays of tensors to have the shapes of what is written.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         types: type and shape of each tensor that is fed, by name.
         inferred: what is known so far.

@@ -64,7 +64,6 @@ def unrolled(
     """The graph without the loops that can be written out; itself when there are none.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         inferred: what is known of its tensors.
         conditional: nodes that do not run in every run; loops among them stay.

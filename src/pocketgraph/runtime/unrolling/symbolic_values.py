@@ -102,7 +102,6 @@ class ConstantTable:
     """A tensor whose rows have names of their own.
 
     Attributes:
-        tensor: the tensor.
         count: its rows.
         dtype: their type.
         shape: the shape of one.

@@ -111,7 +111,6 @@ class UnrolledGraph:
 
         Args:
             name: what it may be called.
-            tensor: the tensor.
             count: its rows.
             dtype: its type.
             shape: the shape of one row.

@@ -26,7 +26,6 @@ def check_inputs(node: Node, sources: Sequence[tuple[str, int, tuple[DType, ...]
     """Compares the data inputs of a node with its op's signature.
 
     Args:
-        node: the node.
         sources: for each data input the producer's name, the port, and the types of its outputs where known.
 
     Raises:

@@ -64,7 +64,6 @@ def fold_affine(graph: Graph, ops: frozenset[str], triggers: frozenset[str]) -> 
     would not come out the same at the borders.
 
     Args:
-        graph: the graph.
         ops: the ops that may be folded, of SUMS, PRODUCTS and BATCH_NORMS.
         triggers: only chains with at least one of these are folded (so a bias alone stays as it is).
     """

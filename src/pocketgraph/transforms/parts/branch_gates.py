@@ -25,7 +25,6 @@ def pivots(graph: Graph, removed: Collection[str]) -> set[str]:
     and Exit, which would go on; by ops with a state; and by what is fetched.
 
     Args:
-        graph: the graph.
         removed: names of nodes with one data input; who waits for one would then wait for what it reads.
     """
     switches = _switches(graph)

@@ -22,7 +22,6 @@ class _State:
     """A set of steps, the better ones first.
 
     Attributes:
-        steps: the steps.
         is_searching: whether a match may begin later on.
         closed: what they lead to without a byte, by the conditions of the place.
     """
@@ -39,7 +38,6 @@ class _Closed:
     """A set of steps that take a byte.
 
     Attributes:
-        steps: the steps.
         is_match: whether the match ends here.
         is_searching: whether a match may begin later on.
         next: the state behind each byte, as far as it is known.

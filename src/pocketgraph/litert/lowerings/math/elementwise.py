@@ -206,7 +206,7 @@ def cast(emit: Emit, node: Node) -> None:
     target = emit.output()[0]
     if target.name not in MOVED:
         raise emit.unsupported(f"LiteRT does not convert to {target.name}")
-    wanted, narrow = node.attr("DstT"), emit.narrow_type(0)
+    wanted, narrow = node.attr("DstT"), emit.narrow_type()
     if isinstance(wanted, DType) and wanted.base.name in NARROW:
         if node.attr("Truncate", False):
             raise emit.unsupported(f"LiteRT does not cut floats to {wanted.name}")

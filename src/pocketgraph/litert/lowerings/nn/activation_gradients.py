@@ -15,9 +15,9 @@ from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 
 
-def where_above(emit: Emit, gradient: Value, value: Value, bound: float) -> Value:
-    """``gradient`` where ``value`` is larger than ``bound``, times 0 elsewhere."""
-    return _masked(emit, gradient, binary(emit, "GREATER", value, number(emit, bound), BOOL))
+def where_positive(emit: Emit, gradient: Value, value: Value) -> Value:
+    """``gradient`` where ``value`` is larger than 0, times 0 elsewhere."""
+    return _masked(emit, gradient, binary(emit, "GREATER", value, number(emit, 0), BOOL))
 
 
 def _masked(emit: Emit, gradient: Value, mask: Value) -> Value:
@@ -26,7 +26,7 @@ def _masked(emit: Emit, gradient: Value, mask: Value) -> Value:
 
 def _relu6(emit: Emit, node: Node, gradient: Value, features: Value) -> Value:
     below = binary(emit, "LESS", features, number(emit, 6), BOOL)
-    return _masked(emit, where_above(emit, gradient, features, 0), below)
+    return _masked(emit, where_positive(emit, gradient, features), below)
 
 
 def _leaky(emit: Emit, node: Node, gradient: Value, features: Value) -> Value:
@@ -57,7 +57,7 @@ def _softsign(emit: Emit, node: Node, gradient: Value, features: Value) -> Value
 
 
 GRADIENT_FIRST: dict[str, Callable[[Emit, Node, Value, Value], Value]] = {
-    "ReluGrad": lambda emit, node, gradient, features: where_above(emit, gradient, features, 0),
+    "ReluGrad": lambda emit, node, gradient, features: where_positive(emit, gradient, features),
     "Relu6Grad": _relu6,
     "LeakyReluGrad": _leaky,
     "EluGrad": _elu,

@@ -16,7 +16,6 @@ def deduplicate_constants(graph: Graph, plan: Plan, inferred: Inferred, held: Co
     stay in the graph, but nobody needs them.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         inferred: types and values of its tensors.
         held: nodes that are fed, fetched or targets; they are left alone.

@@ -29,7 +29,6 @@ def inline_calls(graph: Graph, items: Mapping[str, Item], fed: Collection[Endpoi
     calls itself, where the result of a call is fed, and where their bodies would make more nodes than MOST_NODES.
 
     Args:
-        graph: the graph.
         items: its needed nodes.
         fed: the tensors that are fed.
         kept: nodes that are fetched or targets; they keep their names.

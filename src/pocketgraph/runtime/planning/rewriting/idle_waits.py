@@ -29,7 +29,6 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     on to those behind it, but for a wait that may end a run, as for an Assert.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         conditional: nodes that do not run in every run; where there are any, all waits stay.
         held: nodes that must stay.

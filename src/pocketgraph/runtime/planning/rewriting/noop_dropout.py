@@ -27,7 +27,6 @@ def without_noop_dropout(graph: Graph, plan: Plan, inferred: Inferred, condition
     The masks themselves stay, for who fetches them.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         inferred: types, shapes and values of its tensors.
         conditional: nodes that do not run in every run; they are left alone.

@@ -22,7 +22,6 @@ def hoist_over_splits(graph: Graph, plan: Plan, held: Collection[str]) -> Graph:
     """The graph with equal work on all parts of a Split moved before it, and without joining what was just split.
 
     Args:
-        graph: the graph.
         plan: its needed nodes.
         held: nodes that are fed or fetched; they stay as they are.
     """

@@ -61,7 +61,6 @@ class OpenLayers:
     """Sorts the nodes of a graph, producers first.
 
     Args:
-        graph: the graph.
         fed: the fed tensors.
         takes_sizes: whether a program may take numbers that follow from sizes.
 

@@ -142,7 +142,6 @@ def _noted(
         before: computes what goes in.
         fetches: of the call.
         outputs: of the part.
-        answer: the answer.
 
     Raises:
         PocketgraphError: the reference engine refuses what was fed.

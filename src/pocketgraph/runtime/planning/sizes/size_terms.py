@@ -38,7 +38,6 @@ class SizeTerms:
     """Follows elements back to where they are computed.
 
     Args:
-        graph: the graph.
         inferred: what is known of it while sizes are open.
     """
 

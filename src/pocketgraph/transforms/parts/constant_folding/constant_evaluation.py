@@ -31,7 +31,6 @@ def evaluate(
     Arithmetic is done as the original does it: a denormal number that goes in or comes out is taken as zero.
 
     Args:
-        flow: the flow.
         found: its constant steps.
         wanted: tensors of constant steps, as step name and port.
 

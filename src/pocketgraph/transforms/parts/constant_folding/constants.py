@@ -72,7 +72,6 @@ def find_constants(
     """Walks back from what is fetched and finds the steps that can be evaluated now.
 
     Args:
-        flow: the flow.
         shape_of: the static shape of a step's output.
         exclude_op, exclude_node: ops and nodes that are not to be evaluated (questions for a known shape are).
     """

@@ -26,7 +26,6 @@ def lookup_nodes(gather: Node, table: Node, values: Tensor, ids: str, *, cast: b
     """What takes the place of a Gather from a table; the last one has the Gather's name.
 
     Args:
-        gather: the Gather.
         table: the node that held the table.
         values: the table, float32 [N, 1].
         ids: what the Gather looked up.
