@@ -67,12 +67,17 @@ def argument(arg: Any) -> list[Any]:
     return entry
 
 
-def attribute(attr: Any, old: bool) -> list[Any]:
+def attribute(attr: Any, old: Any) -> list[Any]:
+    """An attribute's entry; ``old`` is TensorFlow 1.15's definition of it, or None."""
     more = {}
     if attr.HasField("default_value"):
         more["default"] = decoded(attr.default_value)
     if attr.HasField("allowed_values"):
         more["allowed"] = decoded(attr.allowed_values)
+        known = decoded(old.allowed_values) if old and old.HasField("allowed_values") else more["allowed"]
+        newer = [value for value in more["allowed"] if value not in known]
+        if newer:
+            more["newer"] = newer
     if attr.has_minimum:
         more["minimum"] = attr.minimum
     if not old:
@@ -81,7 +86,7 @@ def attribute(attr: Any, old: bool) -> list[Any]:
 
 
 def line(op: Any, old: Any, new: Any) -> str:
-    known = {attr.name for attr in old.attr} if old else set()
+    known = {attr.name: attr for attr in (old or op).attr}
     more: dict[str, Any] = {}
     if op.is_stateful:
         more["stateful"] = 1
@@ -91,7 +96,7 @@ def line(op: Any, old: Any, new: Any) -> str:
         op.name,
         [argument(arg) for arg in op.input_arg],
         [argument(arg) for arg in op.output_arg],
-        [attribute(attr, attr.name in known or not old) for attr in op.attr],
+        [attribute(attr, known.get(attr.name)) for attr in op.attr],
     ]
     return json.dumps([*entry, more] if more else entry, separators=(",", ":"))
 

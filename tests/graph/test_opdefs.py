@@ -78,6 +78,8 @@ def test_versions() -> None:
     newer = opdefs.definition("FusedBatchNormV3").attrs
     assert (newer["epsilon"].since, newer["exponential_avg_factor"].since) == ("1.15", "2.x")
     assert opdefs.definition("Conv2D").only == ""
+    assert [dtype.name for dtype in opdefs.definition("AddV2").attrs["T"].newer] == ["uint16", "uint32", "uint64"]
+    assert opdefs.definition("MaxPool").attrs["padding"].newer == (b"EXPLICIT",)
     assert opdefs.definition("Conv").only == "2.x"  # a newer op
     assert opdefs.definition("Conv").attrs["T"].since == "2.x"
     assert opdefs.definition("CompareAndBitpack").only == "1.15"  # an op that newer versions keep elsewhere

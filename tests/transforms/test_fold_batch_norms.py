@@ -86,6 +86,14 @@ def test_a_multiplier_of_another_size_is_an_error() -> None:
         transform(graph(third=""), "fold_batch_norms")
 
 
+def test_a_multiplier_of_another_size_and_type_is_an_error_in_the_original() -> None:
+    """It looks at the size first; where that fits, it takes the values for floats, and aborts."""
+    half = parse(PRODUCT.format(attrs="", third="", more="").replace("float", "half"))
+    with pytest.raises(TransformError, match=r"bad shape: \[2\]"):
+        transform(half, "fold_batch_norms", compat="original")
+    assert transform(half, "fold_batch_norms")["scaled"].op == "Mul"
+
+
 def test_a_factor_that_would_make_weights_infinite_stays() -> None:
     before = parse("""
         x = Placeholder(dtype=float, shape=[1,2])

@@ -139,6 +139,7 @@ SHAPES = """
         ("Relu(x, T=float)", ""),
         ("Relu(x)", "the Relu has no attribute .T."),
         ("Relu(x, T=string)", "the attribute 'T' does not take the value string"),
+        ("Square(x, T=int8)", "the attribute 'T' does not take the value int8"),  # newer versions do
         ("Relu(x, T=2)", "the attribute 'T' is of kind int, not type"),
         ("Concat(two, x, N=1, T=float)", "the attribute 'N' is less than 2"),
         ("Cast(x, DstT=float)", "has no attribute 'SrcT'"),

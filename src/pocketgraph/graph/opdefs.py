@@ -4,8 +4,8 @@ The table is ``opdefs.jsonl.gz``, made by ``tools/build_opdefs.py``, of two gzip
 are made of, which are unpacked first, and all others. Each holds one JSON list a line, sorted by op,
 ``[name, inputs, outputs, attributes, more]``. An argument is ``[name, type, number_attr, is_ref]``, its type a type's
 name, ``$T`` for the attribute that holds it, or ``*T`` for the attribute that holds a list of types. An attribute is
-``[name, kind, {default, allowed, minimum, since}]``. What is empty at the end is left out. Lines are decoded when their
-op is asked for.
+``[name, kind, {default, allowed, newer, minimum, since}]``. What is empty at the end is left out. Lines are decoded when
+their op is asked for.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class AttrDef(Record):
             ``list(…)`` of one of them.
         default: the value where a node leaves it out; None when a node must have it.
         allowed: the types or strings it may hold; empty when any.
+        newer: those of them that TensorFlow 1.15 refuses, although it knows the attribute.
         minimum: the smallest number, or the shortest list; None when any.
         since: the first version that knows it: "1.15" for that one or earlier, or "2.x".
     """
@@ -70,6 +71,7 @@ class AttrDef(Record):
     allowed: tuple[DType | bytes, ...] = ()
     minimum: int | None = None
     since: str = OLD
+    newer: tuple[DType | bytes, ...] = ()
 
 
 class OpDef(Record):
@@ -328,6 +330,7 @@ def _attr(entry: list[Any], since: str) -> AttrDef:
         tuple(_value(member, value) for value in more.get("allowed", ())),
         more.get("minimum"),
         more.get("since", since),
+        tuple(_value(member, value) for value in more.get("newer", ())),
     )
 
 

@@ -94,7 +94,8 @@ def _check_value(node: Node, attr: opdefs.AttrDef, value: AttrValue) -> None:
     if kind not in (attr.kind, "placeholder", "opaque") and not (kind == "list" and attr.kind.startswith("list(")):
         raise TransformError(f"the attribute '{attr.name}' is of kind {kind}, not {attr.kind}", where=where, hint=HINT)
     members = value if isinstance(value, tuple) else (value,)
-    wrong = next((member for member in members if attr.allowed and member not in attr.allowed), None)
+    allowed = set(attr.allowed) - set(attr.newer)
+    wrong = next((member for member in members if allowed and member not in allowed), None)
     if wrong is not None:
         raise TransformError(f"the attribute '{attr.name}' does not take the value {wrong}", where=where, hint=HINT)
     size = len(members) if attr.kind.startswith("list(") else value

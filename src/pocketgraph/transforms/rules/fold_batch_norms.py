@@ -69,9 +69,8 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
             names = [node.name for node in original]
             duplicate_names().update(name for name in names if compat.original and names.count(name) > 1)
             return original
-        if values.dtype is not FLOAT or factors.dtype is not FLOAT:
-            return original
-        if not compat.original and conv.attr("data_format", b"NHWC") != b"NHWC":
+        is_float = values.dtype is FLOAT and factors.dtype is FLOAT
+        if not compat.original and not (is_float and conv.attr("data_format", b"NHWC") == b"NHWC"):
             return original
         along = conv.with_attrs(transpose_b=None) if compat.original else conv  # the original does not look at it
         scaled = scaled_weights(along, values, factors.numpy())
@@ -82,7 +81,7 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
                 f"Mul constant input to batch norm has bad shape: {list(factors.shape)}",
                 where=f"node '{match.node.name}'",
             )
-        if not compat.original and overflows(values, scaled):
+        if not is_float or (not compat.original and overflows(values, scaled)):
             return original
         return [const(weights.name, scaled), source, conv.replace(name=match.node.name)]
 
