@@ -21,14 +21,16 @@ from pocketgraph.graph.op_traits import (
     PASSES,
     REFERENCE_VARIABLES,
 )
+from pocketgraph.pages.quantities import listed
 
 T = TypeVar("T")
 
 
 def with_assigned_values(
     graph: Graph, outputs: Collection[str], variables: Iterable[str], *, out_of_calls: bool = False
-) -> Graph:
-    """The graph in which what reads a variable after an assignment of the same run takes what was assigned.
+) -> tuple[Graph, list[str]]:
+    """The graph in which what reads a variable after an assignment of the same run takes what was assigned; and a line
+    for each variable of which outputs read the value before or after an assignment, as it happens.
 
     ::
 
@@ -54,6 +56,7 @@ def with_assigned_values(
         out_of_calls: no branch or loop assigns to one any more, whether what it assigns is read or not.
     """
     waiting = [name for name in variables if name in graph]
+    lines: dict[str, str] = {}
     functions = _ThreadedFunctions(graph, out_of_calls)
     while True:  # what was assigned to one variable may have been read from another
         left = []
@@ -61,13 +64,20 @@ def with_assigned_values(
             found = functions.accesses(functions.graph, outputs, name)
             if found is None or not found.writers:
                 continue
+            readers = sorted(found.unordered & found.live)
+            if readers:
+                lines[name] = (
+                    f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after "
+                    f"{listed([node.name for node in found.writers], 2, quoted=True)}, so that TensorFlow's answers "
+                    "differ from run to run; the stored value is taken"
+                )
             if found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
                 nodes, _ = functions.threaded(functions.graph, found, name, graph[name].dtype("dtype").base)
                 functions.graph = functions.graph.replace(nodes)
             else:
                 left.append(name)
         if len(left) == len(waiting):
-            return functions.graph
+            return functions.graph, [*lines.values()]
         waiting = left
 
 
@@ -94,7 +104,8 @@ class _ThreadedFunctions(AccessFinder):
             if use is not None and (in_function or self._out_of_calls or use.needs or (use.reads and at)):
                 states.add(at + 1)
         for at in range(len(found.writers), 0, -1):
-            if at in states and value_op(found.writers[at - 1].op) != "":
+            node = found.writers[at - 1]
+            if at in states and (value_op(node.op) != "" or found.branches[node.name]):
                 states.add(at - 1)
         taken = set(graph.nodes)
         made: dict[str, list[Node]] = {}
@@ -110,12 +121,24 @@ class _ThreadedFunctions(AccessFinder):
             if at not in states:
                 continue
             nodes = made.setdefault(node.name, [])
+            switches = list[Node]()
+            for ref in found.branches[node.name]:
+                name, port, _ = parse_ref(ref)
+                operands = [value, graph[name].data_inputs[1]]
+                switches.append(Node(claim_name(f"{node.name}/way", taken), "Switch", operands, {"T": dtype}))
+                value = f"{switches[-1].name}:{port}"
+            nodes += switches
             if node.name in found.calls:
                 call, value = self._handing_on(node, found.calls[node.name], value, dtype)
                 nodes.append(call)
             else:
                 nodes += new_value(node, value, dtype, taken)
                 value = nodes[-1].name if value_op(node.op) else node.data_inputs[1]
+            for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
+                left = f"{switch.name}:{1 - parse_ref(ref).port}"
+                merge = Node(claim_name(f"{node.name}/after", taken), "Merge", [left, value], {"T": dtype, "N": 2})
+                nodes.append(merge)
+                value = merge.name
             values[at] = value
         result: list[Node] = []
         written = {node.name for node in found.writers}

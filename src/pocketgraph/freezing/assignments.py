@@ -13,9 +13,12 @@ _NEW_VALUES = {
     "AssignSub": "Sub",
     "StridedSliceAssign": "TensorStridedSliceUpdate",
     **{f"ScatterNd{end}": f"TensorScatter{end}" for end in ("Update", "Add", "Sub", "Min", "Max")},
+    "ScatterNdMul": "Mul",
+    "ScatterNdDiv": "Div",
 }
 """Not a trait: assignments, by what their names have in common (``AssignAdd``, ``AssignAddVariableOp``), and what
-computes their variable's new value ("" where it is the operand). ``ScatterAdd`` is ``ScatterNdAdd`` of rows."""
+computes their variable's new value ("" where it is the operand). ``ScatterAdd`` is ``ScatterNdAdd`` of rows;
+``ScatterMul``, of rows alone, is a product with factors of all rows."""
 
 
 def value_op(op: str) -> str | None:
@@ -50,5 +53,14 @@ def new_value(node: Node, before: str, dtype: DType, taken: set[str]) -> list[No
             Node(f"{name}/updates", "BroadcastTo", [updates, f"{name}/shape"], {"T": dtype, "Tidx": INT32}),
         ]  # fmt: skip
         operands = [f"{name}/rows", f"{name}/updates"]
+        if op in ("Mul", "Div"):
+            nodes += [
+                Node(f"{name}/whole", "Shape", [before], {"T": dtype, "out_type": INT32}),
+                Node(f"{name}/count", "GatherV2", [f"{name}/whole", zero.name, zero.name],
+                     {"Tparams": INT32, "Tindices": INT32, "Taxis": INT32}),
+                Node(f"{name}/factors", "UnsortedSegmentProd", [f"{name}/updates", rows, f"{name}/count"],
+                     {"T": dtype, "Tindices": types["T"], "Tnumsegments": INT32}),
+            ]  # fmt: skip
+            operands = [f"{name}/factors"]
     kept = {key: held for key, held in node.attrs.items() if key in opdefs.definition(op).attrs}
     return [*nodes, Node(name, op, [before, *operands], {**kept, "T": dtype})]

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, Node
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
-from pocketgraph.graph.order import descendants, reachable
+from pocketgraph.graph.order import MERGES, descendants, reachable
 
 
 def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, dict[str, str]]:
@@ -55,12 +55,22 @@ def _live_updates(graph: Graph, outputs: Collection[str], updates: Mapping[str, 
 
 def _is_read_after(graph: Graph, update: str, variable: str, computed_with: Collection[str]) -> bool:
     """Whether one of these nodes takes the variable when an assignment has been made, itself or what hands it on."""
-    hands_on = descendants(graph, [variable], lambda node: node.op in PASSES_OR_ROUTES | REFERENCE_CARRIERS)
+    hands_on = _handed_on(graph, variable)
     return any(
         user.name != update and user.name in computed_with and update in reachable(graph, list(user.inputs))
         for holder in (variable, *hands_on)
         for user in graph.consumers.get(holder, ())
     )
+
+
+def _handed_on(graph: Graph, variable: str, mixed: Collection[str] = ()) -> set[str]:
+    """What hands a variable on; not Merges with something else, as ``mixed`` are."""
+    passes = PASSES_OR_ROUTES | REFERENCE_CARRIERS
+    found = descendants(graph, [variable], lambda node: node.op in passes and node.name not in mixed)
+    sources = {variable, *found}
+    merges = [graph[name] for name in found if graph[name].op in MERGES]
+    others = {one.name for one in merges if any(node_name(ref) not in sources for ref in one.data_inputs)}
+    return _handed_on(graph, variable, {*mixed, *others}) if others else found
 
 
 def updates_of_constants(graph: Graph) -> dict[str, str]:

@@ -118,7 +118,7 @@ def freeze_with_report(
         control_flow = "lower"
     repairs_made = [line for name, line in before.items() if name in kept]
     lists = (variable_names_whitelist, variable_names_blacklist)
-    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, lists, is_bound=bool(bind))
+    part, lines, state, unordered = _repaired(part, names, wanted_repairs, control_flow, lists, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
     if source.is_saved_model:
@@ -141,7 +141,12 @@ def freeze_with_report(
     elif source.is_saved_model and not (signature or _names(outputs)):
         warnings += filter(None, [left_signatures(graph)])
     warnings += _unread(frozen, graph, {*(bind or ()), *lines})
-    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    warnings += [
+        *unordered,
+        *leftovers(frozen, graph),
+        *untrained_batch_norms(frozen),
+        *([forgotten(state)] if state else []),
+    ]
     return Frozen(
         frozen, source.graph, source.checkpoint or "", tuple(values), (*warnings, *plain),
         (*repairs_made, *lines.values()), tuple(state),
@@ -304,19 +309,21 @@ def _repaired(
     lists: tuple[Collection[str] | None, Collection[str] | None],
     *,
     is_bound: bool,
-) -> tuple[Graph, dict[str, str], list[str]]:
+) -> tuple[Graph, dict[str, str], list[str], list[str]]:
     """The part with its repairs made and its functions settled; a line for each node that was repaired; the variables
-    in which the model kept what it was given.
+    in which the model kept what it was given; a line for each that is read in no order with an assignment.
 
     Flags come first, for they decide branches as bound inputs do; the rest looks at what these leave.
     """
     lines: dict[str, str] = {}
+    unordered: list[str] = []
     if "flags" in wanted:
         part, repairs_made = repairs.repaired(part, "flags")
         lines |= repairs_made
     if control_flow is not None and has_updates(part):
         kept = with_decided_branches(part, names, "keep")
-        assigned = with_assigned_values(kept, names, _listed(kept, *lists), out_of_calls=control_flow == "keep")
+        wanted_values = _listed(kept, *lists)
+        assigned, unordered = with_assigned_values(kept, names, wanted_values, out_of_calls=control_flow == "keep")
         part = part if assigned is kept else extract_sub_graph(assigned, names)
     if control_flow is not None or is_bound or lines:
         part = with_decided_branches(part, names, control_flow or "keep")
@@ -326,7 +333,7 @@ def _repaired(
             part, repairs_made = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
             lines |= repairs_made
-    return part, lines, state
+    return part, lines, state, unordered
 
 
 def _names(outputs: str | Sequence[str] | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from pocketgraph.freezing.assignments import value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
-from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs
+from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
@@ -38,7 +38,9 @@ class Accesses(NamedTuple):
         readers: what reads it and does not change it, and after how many of the writers.
         calls: what the calls do that are given it.
         others: what reads nothing that assignments change, or hands the handle on.
-        is_ordered: each reader is among ``readers``; else some come before or after an assignment as it happens.
+        unordered: what reads it before or after an assignment, as it happens.
+        branches: the outputs of Switches that its handle comes through to a writer that does not always run, from the
+            outermost branch to the innermost.
         live: the nodes that results are computed with.
         needs: some live one reads what another one changed.
     """
@@ -48,7 +50,8 @@ class Accesses(NamedTuple):
     readers: dict[str, int]
     calls: dict[str, Use]
     others: set[str]
-    is_ordered: bool
+    unordered: set[str]
+    branches: dict[str, list[str]]
     live: set[str]
     needs: bool
 
@@ -80,6 +83,7 @@ class AccessFinder:
         holders, writers, reads = {canonical(root)}, list[Node](), set[str]()
         calls: dict[str, Use] = {}
         others: set[str] = set()
+        copies: set[str] = set()  # values of TensorFlow 1 that lie where the variable's do, and change with it
         waiting = [canonical(root)]
         while waiting:
             tensor = waiting.pop()
@@ -89,7 +93,12 @@ class AccessFinder:
                 if not places or node.op in UNCHANGED:
                     others |= {node.name} if places else set()
                     continue
-                if node.op in FUNCTION_CALLS:
+                if is_reference and (tensor in copies or node.op in PASSES or node.op in FUNCTION_CALLS):
+                    reads.add(node.name)
+                    if node.op in PASSES:
+                        copies.add(node.name)
+                        given = node.name
+                elif node.op in FUNCTION_CALLS:
                     use = self._called(node, places[0]) if len(places) == 1 and node.name not in calls else None
                     if use is None:
                         return None
@@ -126,26 +135,36 @@ class AccessFinder:
         if not writers or (
             graph is self.graph and not self._looks_everywhere and live.isdisjoint(reads | calls.keys() | asked)
         ):
-            return Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, True, live, False)
+            return Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, set(), {}, live, False)
         before = {node.name: reachable(graph, [node.name]) for node in writers}
         behind = {node.name: descendants(graph, [node.name]) for node in writers}
         writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-        branches = on_branches(graph) if any(node.op in BINARY_SWITCHES for node in graph) else {}
+        ways = _Ways(graph, holders)
         for at, node in enumerate(writers):
-            is_sure = not branches.get(node.name) and not any(graph[name].op in ENTER for name in before[node.name])
-            if not is_sure or any(other.name not in before[node.name] for other in writers[:at]):
+            if any(graph[name].op in ENTER for name in before[node.name]) or not ways.are_of_handle(node):
+                return None
+            if any(one.name not in before[node.name] and not ways.exclude(one, node) for one in writers[:at]):
                 return None
         readers = {}
         for name in reads:
-            after = sum(name in behind[node.name] for node in writers)
-            if all(name in before[node.name] for node in writers[after:]):
+            others_of = [node for node in writers if not ways.exclude(node, graph[name])]
+            after = max((at for at, node in enumerate(writers, 1) if name in behind[node.name]), default=0)
+            past = {node.name for node in writers[:after]}
+            if all(name in (behind if node.name in past else before)[node.name] for node in others_of):
                 readers[name] = after
+        unordered = reads - readers.keys() - (copies - asked)
+        for name in reads & readers.keys():  # what reads a copy when that was made reads what it was then
+            sources = {node_name(ref) for ref in graph[name].data_inputs if canonical(ref) in holders}
+            if sources <= copies and all(readers.get(one) == readers[name] for one in sources):
+                others.add(name)
+        readers = {name: after for name, after in readers.items() if name not in others}
         readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             use = calls.get(node.name)
             needs = needs or (use is not None and node.name in live and (use.needs or (use.reads and at > 0)))
-        return Accesses(holders, writers, readers, calls, others, len(readers) == len(reads), live, needs)
+        branches = {node.name: ways.of_handle(node) for node in writers}
+        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs)
 
     def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
         """What outputs are computed with."""
@@ -179,7 +198,7 @@ class AccessFinder:
             found = None
             if scope is not None and argument is not None and argument.op == "Placeholder":
                 found = self.accesses(scope, results_and_effects(scope), argument.name)
-            if found is not None and scope is not None and found.is_ordered:
+            if found is not None and scope is not None and not found.unordered:
                 returns = any(canonical(ref) in found.holders for ref in scope.outputs)
                 reads = bool(found.readers) or any(use.reads for use in found.calls.values())
                 self._uses[key] = Use(index, reads, bool(found.writers), found.needs, returns)
@@ -203,6 +222,53 @@ class AccessFinder:
                 ]
                 self._scopes[name] = Graph([*given, *body.nodes], outputs=body.results)
         return self._scopes[name]
+
+
+class _Ways:
+    """Which branches of TensorFlow 1 the uses of a variable are on."""
+
+    def __init__(self, graph: Graph, holders: Collection[str]) -> None:
+        self._graph = graph
+        self._holders = holders
+        self._found = on_branches(graph) if any(node.op in BINARY_SWITCHES for node in graph) else {}
+
+    def exclude(self, one: Node, other: Node) -> bool:
+        """Whether never both of them run."""
+        ways = self._of(one.name)
+        return bool(ways) and any((predicate, not way) in ways for predicate, way in self._of(other.name))
+
+    def are_of_handle(self, writer: Node) -> bool:
+        """Whether an assignment runs when its handle is there, and what it assigns is there only then."""
+        ways = {self._way(ref) for ref in self.of_handle(writer)}
+        assigned = [
+            self._of(node_name(ref)) | ({self._way(ref)} if self._graph.producer(ref).op in BINARY_SWITCHES else set())
+            for ref in writer.data_inputs[1:2] if value_op(writer.op) == ""
+        ]  # fmt: skip
+        return self._of(writer.name) == ways and all(ways <= held for held in assigned)
+
+    def of_handle(self, writer: Node) -> list[str]:
+        """The outputs of Switches that its handle comes through, from the outermost branch to the innermost."""
+        found: list[str] = []
+        ref = next(ref for ref in writer.data_inputs if canonical(ref) in self._holders)
+        while canonical(ref) in self._holders and self._graph.producer(ref).data_inputs:
+            source = self._graph.producer(ref)
+            if source.op in BINARY_SWITCHES:
+                found.append(ref)
+            ref = source.data_inputs[0]
+        return found[::-1]
+
+    def _of(self, name: str) -> set[tuple[str, bool]]:
+        ways = (way.split(" ") for way in self._found.get(name, ()))
+        return {(self._source(predicate), port == "1") for predicate, port in ways}
+
+    def _way(self, ref: str) -> tuple[str, bool]:
+        name, port, _ = parse_ref(ref)
+        return self._source(self._graph[name].data_inputs[1]), port == 1
+
+    def _source(self, predicate: str) -> str:
+        while self._graph.producer(predicate).op in PASSES:
+            predicate = self._graph.producer(predicate).data_inputs[0]
+        return canonical(predicate)
 
 
 def results_and_effects(scope: Graph) -> list[str]:
