@@ -6,6 +6,8 @@ import pathlib
 import pytest
 from click.testing import CliRunner
 
+from pocketgraph.apps import model_plan
+from pocketgraph.budgets import usable_processors
 from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
@@ -47,6 +49,15 @@ def test_a_model_that_litert_holds_whole(model: str) -> None:
     said = run(model, "--outputs=product")
     assert "litert" in said
     assert "LiteRT runs all of it." in said
+
+
+def test_the_threads_are_the_session_s(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured of engines counts for sessions of as many threads."""
+    asked: list[int | None] = []
+    monkeypatch.setattr(model_plan, "Session", lambda *given, **more: asked.append(given[1]) or Session(*given, **more))
+    for more in (["--threads=3"], []):
+        run(model, "--outputs=product", *more)
+    assert asked == [3, usable_processors()]
 
 
 def test_json(model: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import say
+from pocketgraph.cli.shared.data_options import say, threads_option
 from pocketgraph.cli.shared.options import named_files, names, signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
 from pocketgraph.errors import UsageError
@@ -43,6 +43,7 @@ MOST_REASONS = 20  # rows of the table; the rest is one line
     help="Run once on made-up feeds and compare each compiled part with the reference "
     "engine; exit with 1 when one is wrong.",
 )
+@threads_option
 @signature_option
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def command(
@@ -55,6 +56,7 @@ def command(
     strict: bool,
     check: bool,
     as_json: bool,
+    threads: int,
     signature: str | None,
 ) -> None:
     """Show which parts of MODEL run on LiteRT, which on the reference engine, and why.
@@ -68,7 +70,8 @@ def command(
     files = [text for text in inputs if os.path.isfile(text.partition("=")[2] or text)]
     given = [*(shape_of(text) for text in inputs if text not in files), *named_files(files)]
     description = plan(
-        model, given, names(outputs) or None, engine=engine, strict=strict, check=check, signature=signature, notify=say
+        model, given, names(outputs) or None, engine=engine, strict=strict, check=check, signature=signature,
+        threads=threads, notify=say,
     )  # fmt: skip
     checked = description.checked
     if as_json:
