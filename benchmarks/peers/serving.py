@@ -25,7 +25,7 @@ def serve(once: Callable[[], object]) -> None:
         print(f"us {statistics.median(times)}", flush=True)
 
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds of processor time that may pass before a chosen engine is opened, or a part compiled anew."""
 
 
