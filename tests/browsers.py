@@ -38,7 +38,7 @@ def watched(page: Any) -> list[str]:
     return wrong
 
 
-def until(page: Any, condition: str, seconds: float = 30) -> None:
+def until(page: Any, condition: str, seconds: float = 120) -> None:
     """Waits for a condition in JavaScript; it polls, as a page's policy may let nobody wait by an evaluated text."""
     end = time.monotonic() + seconds
     while not page.evaluate(f"Boolean({condition})"):

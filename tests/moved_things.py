@@ -1,11 +1,6 @@
-"""A video of two things that pass each other, a detector that finds them, and what a page counted in the end."""
+"""A camera that sees two things pass each other as fast as a page answers, what finds them, and what was counted."""
 
-import io
-import pathlib
 from typing import Any
-
-import numpy as np
-from PIL import Image
 
 from browsers import until
 
@@ -25,31 +20,33 @@ REDNESS = """
     size = Add(none, nine, T=float)
 """
 """The places of red things of 90 x 90 pixels, as heat map and sizes."""
-SIDE, RATE = 90, 30
-"""Pixels; frames a second, at which Chromium shows Motion JPEG."""
-
-
-def moved_things(place: pathlib.Path) -> pathlib.Path:
-    """Motion JPEG of 640 x 480: two things wait two seconds, pass each other in ten, and wait again."""
-    rng = np.random.default_rng(0)
-    thing = np.full((SIDE, SIDE, 3), (235, 20, 20), np.uint8)
-    thing[rng.integers(0, SIDE, 200), rng.integers(0, SIDE, 200)] = (120, 10, 10)
-    frames = []
-    for share in [*np.zeros(2 * RATE), *np.linspace(0, 1, 10 * RATE), *np.ones(20 * RATE)]:
-        picture = np.full((480, 640, 3), 110, np.uint8)
-        for top, left in ((60, 60 + 430 * share), (320, 490 - 430 * share)):
-            picture[top : top + SIDE, round(left) : round(left) + SIDE] = thing
-        buffer = io.BytesIO()
-        Image.fromarray(picture).save(buffer, "JPEG", quality=80)
-        frames.append(buffer.getvalue())
-    place.write_bytes(b"".join(frames))
-    return place
+MOVED_THINGS = """
+navigator.mediaDevices.getUserMedia = async () => {
+  const thing = Object.assign(document.createElement("canvas"), { width: 90, height: 90 }).getContext("2d");
+  thing.fillStyle = "rgb(235, 20, 20)";
+  thing.fillRect(0, 0, 90, 90);
+  thing.fillStyle = "rgb(120, 10, 10)";
+  for (let n = 0; n < 200; n++) thing.fillRect((37 * n) % 90, (53 * n * n) % 89, 1, 1);
+  const pen = Object.assign(document.createElement("canvas"), { width: 640, height: 480 }).getContext("2d");
+  const draw = () => {
+    const moved = 430 * Math.min(1, Math.max(0, (Number(document.body.dataset.answers ?? 0) - 10) / 80));
+    pen.fillStyle = "rgb(110, 110, 110)";
+    pen.fillRect(0, 0, 640, 480);
+    pen.drawImage(thing.canvas, Math.round(60 + moved), 60);
+    pen.drawImage(thing.canvas, Math.round(490 - moved), 320);
+  };
+  draw();
+  setInterval(draw, 20);
+  return pen.canvas.captureStream(50);
+};
+"""
+"""A page's camera of 640 x 480 pixels: two things wait for ten answers, pass each other in eighty, and wait again."""
 
 
 def crossings(page: Any) -> dict[str, str]:
     """The counts of a page when both things have crossed the line."""
     numbers = "Array.from(document.querySelectorAll('#numbers dt, #numbers dd'), (entry) => entry.textContent)"
-    until(page, f"/inwards,1.*outwards,1/.test({numbers}.join())", 40)
+    until(page, f"/inwards,1.*outwards,1/.test({numbers}.join())")
     found = page.evaluate(numbers)
     told = dict(zip(found[::2], found[1::2], strict=True))
     return {

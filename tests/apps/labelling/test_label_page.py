@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from browsers import browser, watched
+from browsers import browser, until, watched
 from command_line import call
 from pocketgraph.apps.labelling.labels_file import Box, Judgement, LabelsFile
 
@@ -66,14 +65,6 @@ def served(folder: pathlib.Path, names: list[str], labels: LabelsFile, rater: st
         yield url
     finally:
         server.stop()
-
-
-def until(page: Any, condition: str, seconds: float = 20) -> None:
-    """Polls, as the page's policy lets nobody wait by a text that is evaluated."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(f"Boolean({condition})"):
-        assert time.monotonic() < end, f"{condition}: {page.inner_text('body')}"
-        time.sleep(0.05)
 
 
 def text_is(page: Any, selector: str, text: str) -> None:

@@ -18,7 +18,7 @@ from PIL import Image
 import pocketgraph
 from browsers import FAKE, browser, until, watched
 from command_line import call
-from moved_things import REDNESS, crossings, moved_things
+from moved_things import MOVED_THINGS, REDNESS, crossings
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects import make_project
@@ -227,12 +227,9 @@ def test_styles_in_the_browser_change_size_and_show_what_was_before(tmp_path: pa
 def test_things_that_are_moved_by_a_known_path_keep_their_numbers_in_the_browser(tmp_path: pathlib.Path) -> None:
     make_project("web", parse(REDNESS), tmp_path / "site", app="detect")
     built(tmp_path / "site")
-    video = moved_things(tmp_path / "things.mjpeg")
-    with (
-        served(tmp_path / "site") as (url, _),
-        browser((*FAKE, f"--use-file-for-fake-video-capture={video}")) as chromium,
-    ):
+    with served(tmp_path / "site") as (url, _), browser(FAKE) as chromium:
         page = chromium.new_page()
+        page.add_init_script(MOVED_THINGS)
         page.goto(url)
         assert crossings(page) == {"in sight": "2", "inwards": "1", "outwards": "1", "followed": "2"}
 
