@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pocketgraph.datasets import csv_tables, file_lists
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.pages.quantities import counted
 
@@ -80,7 +81,6 @@ def _path_of(graph: Graph, name: str, value: Any) -> str | None:
 
 
 def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
-    from pocketgraph.graph import canonical
     from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
     inputs = needed_placeholders(graph, list(outputs) or default_fetches(graph))
@@ -94,7 +94,6 @@ def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
 def _of_input(
     graph: Graph, tensor: str, path: str, reading: SampleReading, outputs: Sequence[str]
 ) -> dict[str, Any]:  # fmt: skip
-    from pocketgraph.datasets import csv_tables, file_lists
     from pocketgraph.quantization.evaluation.data_feeds import data_feeds
     from pocketgraph.runtime.feeding.feed_files import read_input
 

@@ -7,11 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.apps.file_feeds import Given, feeds_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import for_session
 from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.inspect.benchmark import Limits, time_session
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
@@ -117,8 +121,6 @@ def layers_of(
     Raises:
         UsageError: a shape is not known, or a file does not fit.
     """
-    import numpy as np
-
     found = feeds_of(graph, given, reading, fetches)
     arrays = {name: np.asarray(value) for name, value in found.items()}
     layers = [_layer(graph, name, array.shape, array) for name, array in arrays.items()]
@@ -155,9 +157,6 @@ def likely_output_names(graph: Graph) -> list[str]:
     Raises:
         UsageError: there is none.
     """
-    from pocketgraph.errors import option
-    from pocketgraph.graph.entry_points import likely_outputs
-
     if not graph.outputs and len(graph.public_signatures) > 1:
         return list(default_fetches(graph))
     ranked = [name for name, _ in likely_outputs(graph)]
@@ -199,8 +198,6 @@ def timed_programs(
         programs: their names.
         python: the interpreter that has them.
     """
-    from pocketgraph.freezing import freeze
-
     if not outputs:
         raise UsageError("programs are compared by what is fetched", hint="name an output")
     graph = freeze(path, outputs) if os.path.isdir(path) else session.graph

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from pocketgraph.budgets import usable_processors
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, option
 
 OBJECT_STORE = 1 << 28
@@ -75,8 +76,6 @@ def connected(address: str | None) -> Iterator[None]:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     try:
         if local is not None:
-            from pocketgraph.budgets import usable_processors
-
             here = {"num_cpus": int(local[1] or usable_processors()), "include_dashboard": False}
             ray.init(address="local", object_store_memory=OBJECT_STORE, **here, **quiet)
         else:

@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import unreadable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
 
 SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")

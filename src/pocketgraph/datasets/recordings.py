@@ -11,15 +11,12 @@ import os
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats.files import unreadable
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.tensor import Array
 
 FEWEST_SAMPLES = 160  # that a model hears; 10 ms, and fewer are numbers made of a recording
 USUAL_RATE = 16000

@@ -9,15 +9,13 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import unreadable
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.tensor import Array
 
 LARGE = 1 << 24  # bytes, from which an array stays in its file
 LOCAL_HEADER = 30  # bytes of a member's header in a zip file, before its name

@@ -26,6 +26,7 @@ def add_loss(
     """Adds a loss and the placeholder that labels are fed to.
 
     Args:
+        graph: a graph.
         predictions: a tensor of floating numbers. For cross entropies, logits: what goes into a softmax or a sigmoid.
         loss: ``softmax_cross_entropy`` (logits ``[batch, classes]``; labels are class numbers, int64, ``[batch]``),
             ``sigmoid_cross_entropy`` (labels from 0 to 1, of the shape and type of the predictions),

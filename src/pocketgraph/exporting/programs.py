@@ -14,6 +14,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import MERGE, SWITCH
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
+from pocketgraph.litert.part_lowering import Trial
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
@@ -222,8 +223,6 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
     try:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
-        from pocketgraph.litert.part_lowering import Trial
-
         graph = simple.known.graph
         inferred = simple.inferred  # which is worked out each time that it is asked for
         trial = Trial(graph, simple.nodes, simple.outputs, inferred, list(simple.inputs))

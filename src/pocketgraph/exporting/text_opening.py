@@ -10,6 +10,7 @@ from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.op_traits import PLACEHOLDERS
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
@@ -82,8 +83,6 @@ def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Seque
 
 
 def _numbers(graph: Graph, fetches: Sequence[str]) -> list[str]:
-    from pocketgraph.kernels.shapes import infer
-
     inferred = infer(graph)
     kept = [name for name in fetches if inferred.dtype(canonical(name)) is not STRING]
     return kept or list(fetches)

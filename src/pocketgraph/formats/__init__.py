@@ -13,13 +13,13 @@ from pocketgraph.graph import Graph, Tensor, check_graph
 from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.lazy_members import lazy_members
+from pocketgraph.protobuf.wire import Buffer
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
     from pocketgraph.formats.detect import Identity, identify
     from pocketgraph.formats.files import PathLike
     from pocketgraph.formats.sealed import Key
-    from pocketgraph.protobuf.wire import Buffer
 
 __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoint", "save", "to_bytes"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 _MASK_DELTA = 0xA282EAD8  # added after the rotation by 15 bits; leveldb's table format, doc/table_format.md
 
 
@@ -15,7 +17,6 @@ def masked(checksum: int) -> int:
 def checksum(data: Any, start: int = 0) -> int:
     """The unmasked CRC-32C of a bytes-like object, continued from ``start``; nothing is copied."""
     import google_crc32c
-    import numpy as np
 
     if not len(data):
         return start

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from pocketgraph import formats
 from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.detect import identify
 from pocketgraph.formats.files import PathLike
+from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, with_signature, with_tags
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.tables import with_assets
@@ -31,7 +33,6 @@ def opened(
             return graph_or_path, TrainedModel("", None, False), checkpoint
         store = open_checkpoint(checkpoint)
         return graph_or_path, TrainedModel("", store.prefix, False), store
-    from pocketgraph import formats
 
     if isinstance(checkpoint, Mapping):
         graph = formats.load(graph_or_path, None, signature)
@@ -52,8 +53,6 @@ def holds_values(path: str) -> bool:
 
 def _of_memory(graph: Graph) -> tuple[Graph, TrainedModel, Mapping[str, Tensor] | None]:
     """A graph in memory, with the values that lie where it was loaded from, if they do."""
-    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model
-
     if not os.path.isdir(graph.source) and not (os.path.exists(graph.source) and any(map(is_variable, graph))):
         return graph, TrainedModel("", None, False), None
     trained = training_dir.find(graph.source)
@@ -68,7 +67,5 @@ def _of_memory(graph: Graph) -> tuple[Graph, TrainedModel, Mapping[str, Tensor] 
 
 def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> tuple[Graph, str | None]:
     """The graph of a SavedModel, and the node that its loader runs."""
-    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, with_signature, with_tags
-
     chosen = with_tags(read_saved_model(folder), tags, folder)
     return with_assets(with_signature(chosen.graph, signature, folder), asset_files(chosen)), init_op(chosen)

@@ -6,10 +6,12 @@ import os
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
+from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.detect import inside, of_directory, whole_saved_model
 from pocketgraph.formats.meta_graph import saved_model_file
+from pocketgraph.formats.object_graph import KEY
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
 """What TensorFlow's training loops call the graph; the binary one first, since it is the same and read faster."""
@@ -103,9 +105,6 @@ def is_of_objects(prefix: str) -> bool:
     Raises:
         FormatError: it is damaged.
     """
-    from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
-    from pocketgraph.formats.object_graph import KEY
-
     return KEY in open_checkpoint(prefix)
 
 

@@ -16,6 +16,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.opdefs import Arg, AttrDef, OpDef
+from pocketgraph.graph.shape import Shape
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(>[A-Za-z_][A-Za-z0-9_.]*)*")
@@ -160,8 +161,6 @@ def _one(kind: str, value: Any) -> Any:
     if kind == "float" and is_number:
         return float(value)
     if kind == "shape" and isinstance(value, list | tuple):
-        from pocketgraph.graph.shape import Shape
-
         return Shape(value)
     raise ValueError(kind)
 

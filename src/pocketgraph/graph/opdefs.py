@@ -17,6 +17,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.attr import AttrValue, Func
 from pocketgraph.graph.dtype import DType
@@ -353,6 +355,4 @@ def _value(kind: str, value: Any) -> Any:
 
 
 def _array(values: list[Any], shape: list[int]) -> Any:
-    import numpy as np
-
     return np.array(values).reshape(shape)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pocketgraph.errors import PocketgraphError, new_folder, option
+from pocketgraph.formats.files import write_atomically
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.inspect.benchmark_result import Benchmark
 
@@ -84,7 +85,6 @@ def write(prefix: str, record: BenchmarkRecord) -> str:
     Raises:
         PocketgraphError: the file exists or cannot be written.
     """
-    from pocketgraph.formats.files import write_atomically
     from pocketgraph.formats.run_records import benchmark_entries
 
     path = path_of(prefix, record)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
 from pocketgraph.inspect.flop_formulas import FORMULAS, FREE, Formula, Sizes
 from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
@@ -95,7 +95,6 @@ def count_graph(
         seen: shapes that a run has shown, by tensor name, for what cannot be told beforehand.
         executions: as for ``count``.
     """
-    from pocketgraph.graph import DType, Shape
     from pocketgraph.kernels.shapes import infer
 
     given = {}

@@ -18,6 +18,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.text_printer import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
 from pocketgraph.inspect.view.overlay import layers_of_report
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -131,8 +132,6 @@ Shaped = tuple[str, str, "int | None"]
 
 
 def _shapes(graph: Graph) -> dict[str, list[Shaped]]:
-    from pocketgraph.kernels.shapes import infer
-
     try:
         inferred = infer(graph)
     except PocketgraphError:

@@ -16,6 +16,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.op_traits import CALLS, REFERENCE_VARIABLES
+from pocketgraph.graph.order import topological
 from pocketgraph.inspect.value_text import debug_string, human_readable
 from pocketgraph.pages.quantities import counted
 
@@ -255,8 +256,6 @@ def original_report(graph: Graph, path: str, *, print_structure: bool = False) -
 
 def structure(graph: Graph) -> Iterator[str]:
     """One line a node in execution order: ``relu (Relu): [conv]``, constants with their first values."""
-    from pocketgraph.graph.order import topological
-
     for node in topological(graph):
         value = node.attrs.get("value") if node.op == "Const" else None
         shown = f", value={debug_string(value)}" if isinstance(value, Tensor) else ""

@@ -8,17 +8,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import UsageError
+from pocketgraph.formats import save
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import reachable
 from pocketgraph.package_data import text_beside
 
 if TYPE_CHECKING:
-    from pocketgraph.graph import Graph
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 
 PEERS = ("reference", "litert", "auto", "tensorflow", "onnxruntime", "openvino")
@@ -84,9 +86,6 @@ def compare(
     Raises:
         UsageError: an unknown program.
     """
-    from pocketgraph.formats import save
-    from pocketgraph.graph import node_name
-    from pocketgraph.graph.order import reachable
     from pocketgraph.inspect.timed_program_worker import as_texts
 
     check_programs(programs)
@@ -173,8 +172,6 @@ def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
 
 
 def _with_differences(found: Sequence[PeerResult], folder: str) -> list[PeerResult]:
-    from dataclasses import replace
-
     first: dict[str, np.ndarray[Any, Any]] = {}
     results = []
     for result in found:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.graph import DType, Tensor
 
 SUMMARY_ELEMENTS = 3  # how many values a tensor's debug string shows
@@ -41,8 +43,6 @@ def short_float(value: float, digits: int, exact_digits: int, kind: Any) -> str:
 
 def element_text(value: Any, dtype: DType) -> str:
     """One element as TensorFlow's tensor debug string shows it."""
-    import numpy as np
-
     name = dtype.base.name
     if name in ("float", "half", "bfloat16"):
         return short_float(float(value), 6, 9, np.float32)

@@ -24,7 +24,7 @@ from pocketgraph.litert.cached_executable import (
 )
 from pocketgraph.litert.cost_model import MOST_OPERATORS, PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.lowering import LOWERINGS, Unsupported
 from pocketgraph.litert.running.runner import prepare
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def get_ready(size: int, ops: Iterable[str]) -> None:
     """Imports what compiling nodes of these ops takes, and starts LiteRT as it will run so many bytes of weights."""
     from pocketgraph.kernels.shapes.rules import SHAPE_RULES
     from pocketgraph.litert import part_lowering  # noqa: F401
-    from pocketgraph.litert.lowering import LOWERINGS
     from pocketgraph.litert.rewriting import optimize  # noqa: F401
     from pocketgraph.litert.writing import writer  # noqa: F401
 

@@ -7,6 +7,8 @@ model, so the times are scaled to add up to what the whole part takes.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 
@@ -60,8 +62,6 @@ def operation_times(
 
 def _profiled(program: Program, threads: int, inputs: Sequence[Array]) -> list[float] | None:
     """Microseconds of each operation while the program ran whole; None where LiteRT does not tell."""
-    import contextlib
-    import os
     import tempfile
 
     from pocketgraph.litert.native.attribution import shared_out

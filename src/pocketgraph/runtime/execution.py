@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pocketgraph.budgets import Deadline, limits
 from pocketgraph.errors import RunError
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.planning.call_key import ResolvedCall
+from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.session_arguments import check_options
 from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
-    from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.steps import Run
-    from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
     from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.sandbox import Directory
@@ -93,8 +94,6 @@ class Running:
             check_options(options)
             trace, milliseconds = options.wanted(trace), options.timeout_in_ms
             if milliseconds > 0:
-                from pocketgraph.budgets import Deadline, limits
-
                 deadline = Deadline(milliseconds)
                 with limits(deadline):
                     return self._plan_and_run(again, fetches, feeds, targets, trace, deadline)
@@ -297,7 +296,6 @@ class _NewRuns:
 
 def _once(execution: Execution, threads: int) -> Execution:
     """An execution right after planning, whose objects the collector would look through."""
-    from pocketgraph.graph.garbage_collection import collector_paused
     from pocketgraph.kernels import blas_threads
 
     def run(values: list[Any]) -> list[Array]:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, SupportsIndex
 
 import numpy as np
 
+from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
@@ -70,8 +71,6 @@ class InferenceInterface:
         self._is_open = True
 
     def _loaded(self, model: Graph | str | os.PathLike[str] | BinaryIO) -> Graph:
-        from pocketgraph import formats
-
         if isinstance(model, Graph):
             return model
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pocketgraph import formats
 from pocketgraph.formats import graph_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.graph import Graph
@@ -103,7 +104,6 @@ def TransformGraph(  # noqa: N802 - the original's name
     """
     if isinstance(input_graph_def, Graph):
         return transform(input_graph_def, transforms, inputs, outputs, compat=compat)
-    from pocketgraph import formats
 
     if isinstance(input_graph_def, (bytes, bytearray, memoryview)):
         result = transform(formats.from_bytes(bytes(input_graph_def)), transforms, inputs, outputs, compat=compat)

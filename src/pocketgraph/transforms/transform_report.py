@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pocketgraph import formats
 from pocketgraph.graph import Graph, Node
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.tool import Applied
@@ -92,8 +93,6 @@ class Recorder:
     def _size(self, graph: Graph) -> int:
         """The size of the graph's file in bytes; the last one is remembered, as the next rule starts from it."""
         if self._sizes is None or self._sizes[0] is not graph:
-            from pocketgraph import formats
-
             self._sizes = (graph, len(formats.to_bytes(graph)))
         return self._sizes[1]
 

@@ -10,9 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from PIL import Image
+
 from pocketgraph.apps.labelling.labels_file import AGREED, Judgement, LabelsFile
 from pocketgraph.apps.labelling.rater_agreement import same
 from pocketgraph.apps.training_data.decisions import Decision, apply_decisions
+from pocketgraph.datasets.image_loading import FORMATS
 from pocketgraph.errors import FormatError, UsageError, quoted
 from pocketgraph.formats.files import write_atomically
 
@@ -147,10 +150,6 @@ def size_of(path: str) -> tuple[int, int]:
     Raises:
         FormatError: it does not open.
     """
-    from PIL import Image
-
-    from pocketgraph.datasets.image_loading import FORMATS
-
     try:
         with Image.open(path, formats=FORMATS) as picture:
             return picture.width, picture.height

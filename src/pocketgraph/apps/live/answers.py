@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -197,8 +197,6 @@ class Settings:
 
     def settings(self) -> list[Setting]:
         """What can be changed, with the values of now."""
-        from dataclasses import replace
-
         return [replace(row, value=getattr(self, row.name)) for row in self.table]
 
     def change(self, name: str, value: Any) -> None:

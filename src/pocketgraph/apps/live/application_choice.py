@@ -9,12 +9,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.apps.live.answers import Application
-from pocketgraph.apps.live.detection import SizesOf, sizes_in
+from pocketgraph.apps.live.detection import DetectionApp, SizesOf, recognised, sizes_in
+from pocketgraph.apps.picture_model import SHARES_OF_TWO, find_output
+from pocketgraph.datasets import presets
+from pocketgraph.datasets.class_scores import VIEWS_OF_FILES
+from pocketgraph.datasets.picture_input import describe, find_input
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
+from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, SAME_VALUES
 from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 APPLICATIONS = {
@@ -57,8 +63,6 @@ def chosen(
     Raises:
         UsageError: there is no such application, or nothing tells which tensor it reads.
     """
-    from pocketgraph.apps.picture_model import find_output
-
     if kind is not None and kind not in APPLICATIONS:
         raise UsageError(
             f"there is no application '{kind}'", hint=did_you_mean(kind, APPLICATIONS) or ", ".join(APPLICATIONS)
@@ -70,11 +74,9 @@ def chosen(
 
 
 def _by_the_graph(graph: Graph, output: str | None, are_two: bool) -> tuple[str, str | None]:
-    from pocketgraph.apps.live.detection import recognised
     from pocketgraph.apps.live.pictures import STYLES
     from pocketgraph.apps.live.pose_decoding import MAPS
     from pocketgraph.apps.live.speech import hears
-    from pocketgraph.datasets.picture_input import find_input
 
     if hears(graph):
         return "speech", output
@@ -128,8 +130,6 @@ def _is_picture(graph: Graph, source: str, dims: tuple[int | None, ...]) -> bool
 
 def _is_as_wide(graph: Graph, source: str, rows: int | None, columns: int | None) -> bool:
     """Whether sides are in the proportion of the picture that goes in, as far as both are known."""
-    from pocketgraph.datasets.picture_input import describe
-
     try:
         picture = describe(graph, source, None, None, None)
     except PocketgraphError:
@@ -141,8 +141,6 @@ def _is_as_wide(graph: Graph, source: str, rows: int | None, columns: int | None
 
 def _made_up(graph: Graph, name: str, dims: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """The sizes of a tensor for the inputs that fit the model, where it leaves them open: a map may be one number."""
-    from pocketgraph.kernels.shapes import infer
-
     try:
         shapes = synthetic_shapes(graph, [name])
     except PocketgraphError:
@@ -179,12 +177,10 @@ def application(
     """
     from pocketgraph.apps.label_image import Labeler
     from pocketgraph.apps.live.classification import Classification
-    from pocketgraph.apps.live.detection import DetectionApp
     from pocketgraph.apps.live.embedding import EmbeddingApp
     from pocketgraph.apps.live.pictures import PictureApp, PoseApp, SegmentationApp, StylizeApp
     from pocketgraph.apps.live.speech import SoundModel, SpeechApp
     from pocketgraph.apps.live.timing import BenchmarkApp
-    from pocketgraph.datasets import presets
 
     kind, output = chosen(graph, output_layer, "detect" if decoder and kind is None else kind, labels)
     if output_layer is None and how.get("input_layer") is None and how.get("preset") is None:
@@ -232,8 +228,6 @@ def are_classes(graph: Graph, output: str) -> bool:
 
 
 def _is_wide(graph: Graph, output: str) -> bool:
-    from pocketgraph.kernels.shapes import infer
-
     return infer(graph, outputs=[output]).dtype(canonical(output)) in (INT32, INT64)
 
 
@@ -266,7 +260,6 @@ def unlike_scores(graph: Graph, tensor: str, labels: Sequence[str]) -> str:
 def shows_numbers(made: Application) -> bool:
     """Whether an application shows classes by their numbers, as nothing names them."""
     from pocketgraph.apps.live.classification import Classification
-    from pocketgraph.apps.live.detection import DetectionApp
     from pocketgraph.apps.live.pictures import SegmentationApp
     from pocketgraph.apps.live.speech import SpeechApp
 
@@ -281,8 +274,6 @@ def _is_large(size: int | None) -> bool:
 
 def _ends(graph: Graph, source: str) -> list[str]:
     """The likely outputs that depend on a placeholder."""
-    from pocketgraph.graph.entry_points import likely_outputs
-
     return [name for name, _ in likely_outputs(graph) if source in reachable(graph, [name])]
 
 
@@ -302,10 +293,6 @@ def _picture(graph: Graph, source: str, sizes: SizesOf) -> str | None:
 def _scores(graph: Graph, sizes: SizesOf, are_two: bool) -> str | None:
     """The classifier's output by its preset, or the one end whose rows are scores, or one share of two classes where
     there are two; None where that is not clear."""
-    from pocketgraph.apps.picture_model import SHARES_OF_TWO, find_output
-    from pocketgraph.datasets import presets
-    from pocketgraph.datasets.class_scores import VIEWS_OF_FILES
-
     preset = presets.recognise(graph)
     if preset is not None:
         return preset.output_layer

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_overlaps
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.nn.activations import softmax
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
 
 YOLO_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
 """Widths and heights in cells, of tiny-yolo-voc."""

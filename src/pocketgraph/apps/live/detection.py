@@ -22,6 +22,7 @@ from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.graph_resizing import graph_resizing, resize_nodes
 from pocketgraph.runtime.unsupported_help import heads_before
@@ -249,8 +250,6 @@ def _keeps_aspect_ratio(graph: Graph, layer: str | None) -> bool:
 
 def sizes_in(graph: Graph) -> SizesOf:
     """What gives the sizes of a graph's tensors: one inference, when the first is asked for, serves all."""
-    from pocketgraph.kernels.shapes import Inferred, infer
-
     known: list[Inferred | None] = []
 
     def sizes(tensor: str) -> tuple[int | None, ...] | None:

@@ -14,6 +14,7 @@ from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.photo_features import PLAIN, FeatureModel
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import unreadable, write_atomically
+from pocketgraph.formats.graphdef import chunks
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
@@ -117,8 +118,6 @@ class _PhotoReading:
 
 def content_digest(graph: Graph) -> str:
     """A digest of a graph's content."""
-    from pocketgraph.formats.graphdef import chunks
-
     digest = hashlib.sha256(graph.extra)
     for chunk in chunks(graph):
         digest.update(chunk)

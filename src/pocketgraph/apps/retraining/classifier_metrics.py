@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.softmax_head import fold_of, solved
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.tensor import Array
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Of the training examples, for the learning curve."""

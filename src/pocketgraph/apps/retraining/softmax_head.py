@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.nn.activations import softmax
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
 
 STRENGTHS = tuple(10.0**power for power in np.arange(-3, 1.01, 0.5))
 """C, the inverse of the penalty's weight, of which cross-validation chooses."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.apps.retraining.softmax_head import cross_validated
-
-if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.tensor import Array
 
 STRENGTHS = (0.01, 0.1)
 FEWEST = 10

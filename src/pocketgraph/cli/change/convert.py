@@ -8,6 +8,7 @@ import click
 
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import PocketgraphError
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph, Shape
@@ -57,7 +58,6 @@ def command(
 
 def _shapes(graph: Graph) -> dict[str, Shape]:
     """The shapes of the tensors in the graph's signatures, as far as they can be inferred."""
-    from pocketgraph.errors import PocketgraphError
     from pocketgraph.formats.meta_graph_writer import signatures_of
     from pocketgraph.kernels.shapes import infer
 

@@ -6,7 +6,7 @@ import click
 
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
-from pocketgraph.formats.memmapped_writer import MIN_CONVERSION_SIZE
+from pocketgraph.formats.memmapped_writer import MIN_CONVERSION_SIZE, save_memmapped
 
 
 @click.command("convert_graphdef_memmapped_format")
@@ -23,7 +23,6 @@ def command(in_graph: str, out_graph: str, min_conversion_tensor_size: int) -> N
       pocketgraph convert_graphdef_memmapped_format --in_graph=frozen.pb --out_graph=frozen.mmap
     """
     import pocketgraph
-    from pocketgraph.formats.memmapped_writer import save_memmapped
 
     if not in_graph:
         raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")

@@ -16,7 +16,7 @@ from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_check import RuleCheck
@@ -184,8 +184,6 @@ def _tell_passed(checks: RuleCheck) -> None:
 
 def _size(path: str) -> str:
     """How large a file is, in words behind a comma; "" for what is no file."""
-    from pocketgraph.pages.quantities import bytes_text
-
     return f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
 
 

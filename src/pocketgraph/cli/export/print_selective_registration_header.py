@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.required_ops import DEFAULT_PAIRS
-
-if TYPE_CHECKING:
-    from pocketgraph.exporting.required_ops import Required
+from pocketgraph.exporting.required_ops import DEFAULT_PAIRS, Required, RequiredKernel, header, ops_list, required
+from pocketgraph.formats import load
+from pocketgraph.graph.model_file_graph import refuse_finished
 
 FORMATS = ("rawproto", "textproto", "ops_list")
 
@@ -37,8 +34,6 @@ def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, 
     \b
       pocketgraph print_selective_registration_header --graphs=frozen.pb > ops_to_register.h
     """
-    from pocketgraph.exporting.required_ops import header
-
     paths = [*names(graphs), *models]
     if not paths:
         raise UsageError("no graph is given", hint="pass --graphs=FROZEN.pb,OTHER.pb")
@@ -56,10 +51,6 @@ def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, 
 
 def needed(paths: list[str], are_lists: bool, default_ops: str) -> Required:
     """What the graphs, or lists of ops, at these paths need."""
-    from pocketgraph.exporting.required_ops import Required, RequiredKernel, ops_list, required
-    from pocketgraph.formats import load
-    from pocketgraph.graph.model_file_graph import refuse_finished
-
     if not are_lists:
         graphs = [load(path) for path in paths]
         for graph in graphs:

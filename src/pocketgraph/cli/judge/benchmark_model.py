@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import known_preset
+from pocketgraph.cli.shared.data_options import known_preset, say
 from pocketgraph.cli.shared.options import flag_bool, names, page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
@@ -178,7 +178,6 @@ def opened(path: str, flags: dict[str, Any]) -> Any:
     Raises:
         RunError: the model cannot be loaded.
     """
-    from pocketgraph.cli.shared.data_options import say
     from pocketgraph.freezing.ready_models import for_session
     from pocketgraph.runtime import Session
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +14,6 @@ from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pocketgraph.exporting.devices.device_fit import DeviceEstimate, DeviceFit
     from pocketgraph.exporting.devices.latency_model import Latency
 

@@ -6,6 +6,7 @@ import click
 
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import UsageError
 
 
 @click.command("import_pb_to_tensorboard")
@@ -21,7 +22,6 @@ def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
       tensorboard --logdir=logs
     """
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.errors import UsageError
     from pocketgraph.formats import load
     from pocketgraph.freezing.ready_models import is_training, read_directory
     from pocketgraph.inspect.tensorboard import write_for_tensorboard

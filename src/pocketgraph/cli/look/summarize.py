@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,15 +13,14 @@ from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
-from pocketgraph.errors import quoted, quoted_path
+from pocketgraph.errors import PocketgraphError, quoted, quoted_path
+from pocketgraph.graph import Graph
 from pocketgraph.graph.node import further_outputs, node_name
-from pocketgraph.pages.quantities import counted
+from pocketgraph.graph.op_traits import ENTER, FEEDS_TRAINING, LOOPS, MATRIX_PRODUCTS, PLACEHOLDERS, ops_with
+from pocketgraph.pages.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from pocketgraph.freezing.ready_models import ReadyModel
-    from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
 FULL_WIDTH, WITHOUT_OPS = 90, 60  # columns of text from which the table says why; below which it leaves out ops
@@ -89,7 +89,6 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     from pocketgraph.graph.model_file_graph import is_model_file
     from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.litert.missing_operators import unregistered
-    from pocketgraph.pages.quantities import bytes_text
 
     console = wide_console()
     graph = facts.graph
@@ -194,7 +193,6 @@ def _print_ends(facts: Summary, console: Any) -> None:
 def has_values(path: str) -> bool:
     """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
     either form beside the graph."""
-    from pocketgraph.errors import PocketgraphError
     from pocketgraph.formats.meta_graph import init_op, read_saved_model
     from pocketgraph.freezing import training_dir
 
@@ -258,7 +256,6 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
 
 def frozen_commands(path: str) -> list[str]:
     """The call of freeze_graph that works on a model with variables, and what to type next; none where none does."""
-    from pocketgraph.errors import PocketgraphError
     from pocketgraph.freezing.ready_models import ready
     from pocketgraph.inspect import summarize
 
@@ -279,7 +276,6 @@ def with_freezing(frozen: Summary, path: str, ready: ReadyModel) -> list[str]:
 
 def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
     """The summary of the graph without dropout and without flags of training; None where it has none."""
-    from pocketgraph.errors import PocketgraphError
     from pocketgraph.freezing import freeze
     from pocketgraph.graph.order import reachable
     from pocketgraph.inspect import summarize
@@ -304,16 +300,12 @@ def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
 
 def feeds_several(graph: Graph, needed: Collection[str]) -> bool:
     """Whether more than the first output of a queue or an iterator is read: no one placeholder takes its place."""
-    from pocketgraph.graph.op_traits import FEEDS_TRAINING
-
     sources = {node.name for node in graph if node.name in needed and node.op in FEEDS_TRAINING}
     return bool(sources) and bool(further_outputs([node for node in graph if node.name in needed], sources))
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
     """Whether single numbers that are fed may say how often a loop runs: with made-up ones it may run for ever."""
-    from pocketgraph.graph.op_traits import ENTER, LOOPS
-
     has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
     return has_numbers and any(node.op in ENTER | LOOPS for node in graph)
 
@@ -321,7 +313,6 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
 def bears_few_bits(graph: Graph) -> bool:
     """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
     of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
-    from pocketgraph.graph.op_traits import MATRIX_PRODUCTS, ops_with
     from pocketgraph.runtime.comparison.compared_models import EIGHT_BIT
 
     fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
@@ -333,7 +324,6 @@ def bears_few_bits(graph: Graph) -> bool:
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
-    from pocketgraph.graph.op_traits import PLACEHOLDERS
     from pocketgraph.graph.order import reachable
     from pocketgraph.runtime.feeding.default_tensors import wants_a_feed
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.cli.shared.options import named_files, names
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError, quoted
-from pocketgraph.graph.node import node_name
+from pocketgraph.graph import DType, Graph, node_name
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
 MISMATCH = (
@@ -62,7 +60,6 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     from pocketgraph.apps.model_timing import layers_of, needed_inputs
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
-    from pocketgraph.graph import node_name
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph, synthetic_text
     from pocketgraph.passes.training_switches import training_switches
 
@@ -122,8 +119,6 @@ def named_type(name: str) -> Any:
     Raises:
         UsageError: there is no such type.
     """
-    from pocketgraph.graph import DType
-
     try:
         return DType.named(name)
     except GraphError:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import picture_model_options, say
+from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say
 from pocketgraph.cli.shared.options import labels_option, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
-from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pocketgraph.apps.live.answers import Application
@@ -97,7 +97,6 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     from pocketgraph.apps.live.application_choice import APPLICATIONS, application, chosen, misfit, shows_numbers
     from pocketgraph.apps.live.detection import class_counts
     from pocketgraph.apps.picture_model import find_output
-    from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
     from pocketgraph.quantization.class_names import labels_beside_detector, labels_of
@@ -156,7 +155,6 @@ def _write(application: Application, source: str, output: str) -> None:
     from pocketgraph.apps.live.file_output import writer
     from pocketgraph.apps.live.newest_frame import Newest
     from pocketgraph.apps.live.sources import is_endless, stream
-    from pocketgraph.errors import FormatError
 
     failures: list[FormatError] = []
 

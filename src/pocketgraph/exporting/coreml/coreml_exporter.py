@@ -27,6 +27,7 @@ from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.graph.tensor import Array
 from pocketgraph.package_data import text_beside
 from pocketgraph.runtime.session import Session
+from pocketgraph.version import VERSION
 
 SUFFIX = ".mlpackage"
 TOLERANCES = {"float32": 1e-4, "float16": 0.02}
@@ -164,8 +165,6 @@ def _package(
     """The package, as coremltools makes it at ``path``: in its own folder of temporary files it outlives a kill."""
     import coremltools as ct
     from coremltools.converters.mil.mil import Function, Program
-
-    from pocketgraph.version import VERSION
 
     target = ct.target[f"iOS{ios}"]
     program, translation = Program(), Translation()

@@ -10,9 +10,10 @@ import numpy as np
 
 from pocketgraph.errors import MissingKernelError, PocketgraphError, UsageError, command_on_model, option
 from pocketgraph.exporting.devices.advice import Advice, advice
-from pocketgraph.exporting.devices.device_table import Device, chosen_devices
+from pocketgraph.exporting.devices.device_table import Device, chosen_devices, published_models
 from pocketgraph.exporting.devices.family_times import (
     FAMILIES,
+    YARDSTICK,
     LocalTimes,
     Milliseconds,
     cost_family,
@@ -219,9 +220,6 @@ def _reference_times(local: LocalTimes | None, flops: Flops, precision: str) -> 
 
 def _reference_speeds() -> dict[str, float]:
     """Operations a millisecond by family, on the machine of published_models.toml."""
-    from pocketgraph.exporting.devices.device_table import published_models
-    from pocketgraph.exporting.devices.family_times import YARDSTICK
-
     yard = published_models()[YARDSTICK]
     return {family: count / yard[family] for family, count in yardstick_operations().items()}
 

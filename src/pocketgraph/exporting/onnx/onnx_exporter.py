@@ -20,6 +20,7 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner
+from pocketgraph.version import VERSION
 
 SIGMOID_ERROR = 2**-22
 """Of ONNX Runtime's sigmoid, a quotient of polynomials: 1.4e-7 at most, be the result 0.5 or 1e-8."""
@@ -29,8 +30,6 @@ BESIDE = ".data"
 
 def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: bool, external_data: bool) -> Written:
     """Writes it; see ``write`` of this package."""
-    from pocketgraph.version import VERSION
-
     opset = OPSET if opset is None else opset
     entry = model.main
     notes = []

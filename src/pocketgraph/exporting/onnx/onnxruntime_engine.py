@@ -13,6 +13,7 @@ from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
+from pocketgraph.version import VERSION
 
 SETTINGS = {"session.force_spinning_stop": "1"}
 """Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
@@ -105,7 +106,6 @@ def onnx_form(part: OfferedPart, *, in_tiles: bool = False) -> tuple[bytes, list
     from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
     from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
     from pocketgraph.exporting.onnx.to_onnx import converted
-    from pocketgraph.version import VERSION
 
     graph = part.graph()
     if graph is None:

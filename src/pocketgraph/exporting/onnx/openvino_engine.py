@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
+from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
-
-if TYPE_CHECKING:
-    from pocketgraph.litert.constant import Array
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY"}
 """Products and sums in float32, as everybody else computes them; by itself it may take bfloat16."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.element_types import onnx_type
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations
+from pocketgraph.graph import DType
 
 LARGEST = 2**31 - 2**24  # bytes of one message; protobuf's own limit is 2**31 - 1
 ALIGNMENT = 4096  # of constants in the file beside, so that run times can map them
@@ -143,8 +144,6 @@ def _tensor(value: OnnxValue, file: Any = None, beside: str = "") -> Any:
 
 def _array(array: np.ndarray[Any, Any]) -> Any:
     import onnx
-
-    from pocketgraph.graph import DType
 
     if array.dtype == object:
         tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=array.shape)

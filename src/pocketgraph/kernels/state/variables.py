@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.dtype import VARIANT
 from pocketgraph.kernels.arrays import Array, integer, kept, kept_nan, nothing
 from pocketgraph.kernels.math.arithmetic import truncated_quotient
-from pocketgraph.kernels.registry import Context, Value, kernel
+from pocketgraph.kernels.registry import Context, Value, evaluate, kernel
 
 
 class Variable:
@@ -280,8 +280,6 @@ def resource_gather_nd(resource: Variable, indices: Array) -> Array:
 
 @kernel("ResourceGather")
 def resource_gather(resource: Variable, indices: Array, *, batch_dims: int = 0) -> Array:
-    from pocketgraph.kernels.registry import evaluate
-
     node = Node("gather", "GatherV2", (), {"batch_dims": batch_dims})
     (taken,) = evaluate(node, (resource.read(), indices, np.asarray(batch_dims, np.int32)))
     return np.asarray(taken)

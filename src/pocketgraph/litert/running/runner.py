@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import math
 import os
 import re
@@ -319,8 +320,6 @@ def _mute_exit() -> None:
 
     The C library runs what is registered last first, so LiteRT must have started before.
     """
-    import ctypes
-
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         library.__cxa_atexit(ctypes.cast(library.close, ctypes.c_void_p), ctypes.c_void_p(2), None)

@@ -17,12 +17,12 @@ import numpy as np
 
 from pocketgraph.budgets import allowance, check_memory, limits, stated_memory
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import MOST_NOTED
 from pocketgraph.runtime.certificates import check_schedule
 
 if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.certificates.agreement import Agreement, Precision
     from pocketgraph.runtime.certificates.part_reference import PartReference

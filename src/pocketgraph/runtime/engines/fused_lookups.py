@@ -16,7 +16,7 @@ import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import PASSES, SELECTS
-from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
@@ -330,7 +330,6 @@ def _simple_lookup(how: str) -> Callable[..., Array | None]:
 
 def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
     """The same of a sparse matrix [examples, …]: negative ids count nothing, an example without ids is zeros."""
-    from pocketgraph.kernels.arrays import reserve
     from pocketgraph.kernels.math.segments import in_runs
 
     single = np.dtype(np.float32)
@@ -357,7 +356,6 @@ def _safe_lookup(how: str, width: int | None) -> Callable[..., Array | None]:
 def _rows(params: Array, ids: Array) -> Array | None:
     """The rows of these numbers; None where one is no row."""
     from pocketgraph.kernels.array.gather_scatter import SMALL
-    from pocketgraph.kernels.arrays import reserve
 
     if (min(ids.tolist()) if ids.size <= FEW else ids.min()) < 0:
         return None

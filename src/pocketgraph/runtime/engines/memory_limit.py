@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.budgets import limits
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
 from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced, place
@@ -82,8 +82,6 @@ def bytes_of_node(wanted: Node, ports: Iterable[int], arguments: Sequence[Any]) 
 
 
 def _shaped(feeds: dict[str, tuple[DType, tuple[int, ...]]]) -> Any:
-    from pocketgraph.graph import Shape
-
     return {name: (dtype, Shape(shape)) for name, (dtype, shape) in feeds.items()}
 
 

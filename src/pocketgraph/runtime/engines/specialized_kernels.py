@@ -15,6 +15,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.kernels.arrays import Array, ints
+from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.kernels.ranks import has_wrong_rank
 from pocketgraph.litert.host import is_x86
 from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_fills, small_tensor_math  # noqa: F401 - rows of the table
@@ -283,7 +284,6 @@ def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
 def _sum(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
-    from pocketgraph.kernels.math.reductions import axes_of
 
     add: Any = np.add.reduce
     keeps, single, double = bool(node.attr("keep_dims", False)), np.float32, np.float64

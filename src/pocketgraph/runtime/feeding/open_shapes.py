@@ -18,6 +18,7 @@ from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.op_traits import CONVOLUTIONS, PRODUCTS, SUMS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.sizes_from_weights import averages_whole_maps, told_sizes
 
@@ -149,8 +150,6 @@ def _rows_beside(
     graph: Graph, name: str, chosen: Mapping[str, tuple[int, ...]], types: Mapping[str, DType]
 ) -> Iterator[tuple[int]]:
     """Lengths of a single row of numbers: the sizes of what it is soon computed with, as a bias has those of sums."""
-    from pocketgraph.kernels.shapes import infer
-
     feeds = {f"{one}:0": (types.get(one, FLOAT), Shape(shape)) for one, shape in chosen.items()}
     known, sizes = infer(graph, feeds), dict[int, None]()
     seen, waiting = {name}, deque([name])
@@ -236,8 +235,6 @@ def _with_batch_that_fits(
         return dict(chosen)
 
     def computes(shapes: Mapping[str, tuple[int, ...]]) -> bool:
-        from pocketgraph.kernels.shapes import infer
-
         feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
         try:
             infer(graph, feeds, outputs=fetches, strict=True, complete=False)
@@ -271,8 +268,6 @@ def _batches(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[str], types: Mapping[str, DType]
 ) -> set[int | None]:
     """The first sizes of tensors, by those of the inputs."""
-    from pocketgraph.kernels.shapes import infer
-
     feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
     known = infer(graph, feeds, outputs=[*tensors])
     found = [known.shape(canonical(name)).dims for name in tensors]
@@ -361,8 +356,6 @@ def _fits(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], fetches: Sequence[str], types: Mapping[str, DType]
 ) -> bool:
     """Whether nothing is certain to fail, no mean is that of nothing, and one sample leads to one row of results."""
-    from pocketgraph.kernels.shapes import infer
-
     feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
     try:
         found = infer(graph, feeds, outputs=fetches, strict=True, complete=False)

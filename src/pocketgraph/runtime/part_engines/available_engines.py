@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_mean
 from pocketgraph.litert.executable import Opener
+from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.runtime.memory_trim import trim_memory
 from pocketgraph.runtime.part_engines.part_engine import CutBatchError, OfferedPart, PartEngine
@@ -117,7 +118,5 @@ def _runner(engine: PartEngine, part: OfferedPart, threads: int) -> Runner:
     try:
         return engine.load(part, threads)
     except CutBatchError:
-        from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
-
         one = part.of_one_microbatch()
         return MicrobatchRunner(lambda: engine.load(one, 1), threads, part.microbatches)

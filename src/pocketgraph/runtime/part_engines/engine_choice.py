@@ -27,17 +27,16 @@ from pocketgraph.litert.cached_executable import open_entry
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
+from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.memory_trim import trim_memory
 from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
-from pocketgraph.runtime.part_engines.part_engine import OfferedPart
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-    from pocketgraph.litert.running.runner import Runner
     from pocketgraph.runtime.certificates.part_reference import PartReference
-    from pocketgraph.runtime.part_engines.part_engine import PartEngine
 
 MEMBER = "engines"
 """What measurements are kept under, beside a part's model."""

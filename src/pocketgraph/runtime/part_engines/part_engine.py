@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.running.microbatch_runner import MICROBATCHES, of_one
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 
 if TYPE_CHECKING:
-    from pocketgraph.graph import Graph
     from pocketgraph.litert.constant import Array
     from pocketgraph.runtime.certificates.part_reference import PartReference
 

@@ -14,16 +14,15 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.feeding.feeds import is_bytes
+from pocketgraph.runtime.feeding.feeds import FeedSpec, is_bytes
 from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, PlansAnySizes, Request
+from pocketgraph.runtime.tensor_names import Fetched
 
 if TYPE_CHECKING:
-    from pocketgraph.graph.endpoint import Endpoint
     from pocketgraph.runtime.engines.needed import Item
-    from pocketgraph.runtime.feeding.feeds import FeedSpec
-    from pocketgraph.runtime.tensor_names import Fetched
 
 RepeatedCall: TypeAlias = "Callable[[Any, Any, Any], list[Array] | None]"
 """Takes fetches, feeds and targets as Session.run gets them; None for a call that is unlike the one it was made of."""

@@ -23,10 +23,10 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import StepProgram
+from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.planning.call_key import CallKey
     from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls
 
 Sizes = tuple[tuple[int, ...], ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph import Graph, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, SWITCH, ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -152,8 +152,6 @@ def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> 
 
 def static_nodes(plan: Plan) -> set[str]:
     """The nodes whose outputs are the same in every run: constants, what pure ops make of them, and idle NoOps."""
-    from pocketgraph.graph import opdefs
-
     consumers: dict[str, list[str]] = {}
     missing: dict[str, int] = {}
     static: set[str] = set()

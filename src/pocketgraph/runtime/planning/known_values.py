@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pocketgraph.budgets import timed
-from pocketgraph.graph import Graph, Node
+from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan
 
@@ -18,8 +18,6 @@ def with_known_values(
 
     A node of one output becomes a constant; of one with several, those whose values are known are read from new ones.
     """
-    from pocketgraph.graph import const
-
     changed: dict[str, Node] = {}
     having = [
         (name, item)

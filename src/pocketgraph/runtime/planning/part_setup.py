@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.cached_executable import PACKED, UNPACKED, lookup
+from pocketgraph.litert.executable import Check, Executable, Opener
 from pocketgraph.runtime.planning.execution_plan import TIERS, Request
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.cache import Specs
-    from pocketgraph.litert.executable import Check, Executable, Opener
     from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.planning.compiled_part import CompiledPart
 

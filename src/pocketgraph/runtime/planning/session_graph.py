@@ -9,6 +9,7 @@ import warnings
 from itertools import chain
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats import load
 from pocketgraph.formats.files import version_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import user_ops
@@ -53,8 +54,6 @@ class SessionGraph:
         if self._graph is None:
             with self.lock:
                 if self._graph is None:
-                    from pocketgraph.formats import load
-
                     assert self._path is not None
                     was = self._was or _state(self._path)
                     self._graph = load(self._path)

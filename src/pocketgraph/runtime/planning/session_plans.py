@@ -18,7 +18,7 @@ from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.native.fork_safety import keep
-from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
+from pocketgraph.runtime.feeding.feeds import FeedSpec, is_certain, is_switch
 from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
@@ -201,7 +201,6 @@ class SessionPlans:
     def _note_compiled(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Notes a plan that might serve other sizes."""
         from pocketgraph.litert.executable import Executable
-        from pocketgraph.runtime.feeding.feeds import FeedSpec
 
         is_one = plan.whole is None or isinstance(plan.whole, Executable)
         if plan.inferred is None or not self._may_resize(key) or not is_one:
@@ -349,7 +348,6 @@ class SessionPlans:
         names = {spelled(feed) for feed in feeds} - self._declared
         if not names or self._options.engine == "reference" or self._by_steps:
             return
-        from pocketgraph.runtime.feeding.feeds import FeedSpec
         from pocketgraph.runtime.planning import declared_feeds
 
         self._declared |= names

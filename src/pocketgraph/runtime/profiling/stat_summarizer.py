@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pocketgraph.errors import GraphError
 from pocketgraph.runtime.profiling.profile import NodeTiming
 from pocketgraph.runtime.profiling.statistic import Statistic
@@ -236,8 +238,6 @@ def _type_name(numpy_name: str) -> str:
     if numpy_name == "object":
         return "string"
     try:
-        import numpy as np
-
         from pocketgraph.graph import DType
 
         return DType.of_numpy(np.dtype(numpy_name)).name

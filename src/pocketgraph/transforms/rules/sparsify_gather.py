@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 from pocketgraph.errors import PocketgraphError, TransformError
+from pocketgraph.formats import open_checkpoint
 from pocketgraph.graph import Graph, Node, Tensor, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 from pocketgraph.graph.edit import remove_attributes, replace_matches
@@ -72,8 +73,6 @@ def sparsify_gather(
     """
     checkpoint = None
     if input_checkpoint is not None:
-        from pocketgraph.formats import open_checkpoint
-
         checkpoint = open_checkpoint(os.path.expanduser(input_checkpoint))
     graph = remove_attributes(graph, ["_output_shapes"])
     slices = saved_slices(graph, strict=compat.original)

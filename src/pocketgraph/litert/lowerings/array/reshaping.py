@@ -230,8 +230,6 @@ def split_v(emit: Emit, node: Node) -> None:
 
 def _parts(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
     """Slices of these sizes along an axis, one behind the other."""
-    from pocketgraph.litert.lowerings.pieces import cut
-
     parts, place = [], 0
     for count in sizes:
         begin, size = [0] * len(value.shape), list(value.shape)

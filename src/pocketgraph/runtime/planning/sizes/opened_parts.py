@@ -10,17 +10,19 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import HEAVY
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.operator_sizes import Sizes
 from pocketgraph.litert.sizes.wide_pixels import widened_for_all
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
@@ -35,10 +37,7 @@ from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls
 from pocketgraph.runtime.planning.sizes.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
-    from pocketgraph.litert.sizes.operator_sizes import Sizes
     from pocketgraph.litert.sizes.resizable import Resizable
-    from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
 KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)

@@ -14,12 +14,12 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey, may_switch, switch_of
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
