@@ -10,20 +10,25 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT16, UINT8
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.operator_traits import WEIGHTED
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.weight_folding import float_constant
 from pocketgraph.litert.running.runner import PlainRunner, words
 from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
+INT4 = DType.named("int4")
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
 """Gives all samples anew each time it is called; a sample is one array for each input of the program."""
 Views: TypeAlias = Mapping[Value, Array]
 """Tensors by their values, not copied."""
 WORTH_THREADS = 1 << 20  # numbers in all that are looked at, from which several threads do it
+SUMS = WEIGHTED | {"BATCH_MATMUL"}
 
 
 class ProgramRunner:
@@ -33,10 +38,17 @@ class ProgramRunner:
         outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
         threads: how many threads to compute with.
         is_kept: whether it stays in memory, with its tensors, between two samples; else it is made anew for each.
+        is_exact: whether int16 codes are those of LiteRT's int16 arithmetic; else see ``with_sums_in_floats``.
     """
 
     def __init__(
-        self, program: Program, outputs: Sequence[Value] | None = None, threads: int = 1, *, is_kept: bool = True
+        self,
+        program: Program,
+        outputs: Sequence[Value] | None = None,
+        threads: int = 1,
+        *,
+        is_kept: bool = True,
+        is_exact: bool = False,
     ) -> None:
         self.outputs = list(program.outputs if outputs is None else outputs)
         self._inputs = program.inputs
@@ -46,7 +58,7 @@ class ProgramRunner:
         used = trimmed.uses()
         self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
         trimmed.inputs = [program.inputs[index] for index in self._fed]
-        self._content = model_bytes(trimmed) if computed else b""
+        self._content = model_bytes(trimmed if is_exact else with_sums_in_floats(trimmed)) if computed else b""
         self._threads = threads
         self._runner = PlainRunner(self._content, threads) if computed and is_kept else None
 
@@ -89,6 +101,47 @@ class ProgramRunner:
     def numbers(self, sample: Sample) -> list[Array]:
         """The outputs as float32 where they are codes."""
         return [real(value, array) for value, array in zip(self.outputs, self(sample), strict=True)]
+
+
+def with_sums_in_floats(program: Program) -> Program:
+    """The program with sums of products of int16 codes worked out in floats, some twenty times as fast in LiteRT.
+
+        x16 ─CONV_2D─ y16     becomes     x16 ─DEQUANTIZE─ CONV_2D ─QUANTIZE─ y16
+
+    A result may be the next code, as LiteRT rounds the factor of such sums to 15 bits. Weights of four bits are left.
+    """
+    floats: dict[Value, Value] = {}
+    result = Program(program.inputs, program.outputs, rounded=program.rounded)
+    for operation in program.operations:
+        made = operation.outputs[0]
+        coded = [value for value in operation.inputs if value is not None and value.quantization is not None]
+        if operation.code not in SUMS or made.dtype is not INT16 or any(value.dtype is INT4 for value in coded):
+            result.operations.append(operation)
+            continue
+        for value in coded:
+            if value in floats:
+                continue
+            if value.constant is not None:
+                floats[value] = float_constant(f"{value.name}/float", _numbers(value))
+                continue
+            floats[value] = Value(f"{value.name}/float", FLOAT, value.shape)
+            result.operations.append(Operation("DEQUANTIZE", [value], [floats[value]]))
+        total = Value(f"{made.name}/float", FLOAT, made.shape)
+        operands = [value if value is None else floats.get(value, value) for value in operation.inputs]
+        result.operations += [
+            operation.replace(inputs=operands, outputs=[total]),
+            Operation("QUANTIZE", [total], [made]),
+        ]
+    return result
+
+
+def _numbers(value: Value) -> Array:
+    """What the codes of a constant stand for, each by the scale of its channel; float64, without zero points."""
+    codes, coding = value.content.numpy(), value.coding
+    across = [-1 if axis == coding.axis else 1 for axis in range(codes.ndim)]
+    scales = np.array(coding.scales, np.float64)
+    numbers: Array = codes * (scales.reshape(across) if scales.size > 1 else scales)
+    return numbers
 
 
 def look_at(views: Views, look: Callable[[Value, Views], None], threads: int) -> None:
