@@ -52,6 +52,7 @@ BYTES_OF_EXPANSION = 190  # in the file, of the operation that makes floats of c
 BYTES_OF_SCALES = 230  # in the file, of what says how codes are meant, beside the scales themselves
 CELLS = 1024  # that the bytes to share among small layers are counted in
 STRONGEST = 20.0  # factor of a channel: made-up inputs that hardly reach one say nothing of it
+SETTLED = 1.4  # median factor of a layer: of a short training, a norm's averages are still far from what it meets
 
 Replacement = tuple[Operation, Array, Array]
 """A layer, and the weights and the bias that it is to have instead, float64."""
@@ -171,12 +172,16 @@ def fitted_to_training(
     halves: dict[Operation, Replacement] = {}
     result.fitted_to = "what the batch norms tell of the training data" if statistics else "made-up pictures"
     execution = LayerwiseExecution(held, threads)
+    is_scaled = False
     for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
         if operation in wanted or operation in statistics:
             fit = FitSettings(bits=layers.get(operation, 8), threads=threads)
             operands = execution.to(matched, operator_rules.data(made))
             (rows,) = collect(operation, [operands], len(held), fit)
-            factors = _match(made, rows, statistics[operation]) if operation in statistics else np.ones(1)
+            factors = np.ones(1)
+            if operation in statistics:
+                factors = _match(made, rows, statistics[operation], is_first=not is_scaled)
+                is_scaled = True
             if operation in wanted:
                 nearest = result.weights[operation]
                 found = fitted_codes(operation, rows, rows, math.inf, nearest, rounding, fit)
@@ -282,8 +287,11 @@ def _put(made: Operation, weights: QuantizedWeights, *, dynamic: bool) -> None:
             made.options["asymmetric_inputs"] = True
 
 
-def _match(made: Operation, rows: Array, wanted: ChannelStatistics) -> Array:
+def _match(made: Operation, rows: Array, wanted: ChannelStatistics, *, is_first: bool) -> Array:
     """Scales a layer so that its results, on these rows, have the mean and deviation that training saw, in place.
+
+    Behind the first layer, whose inputs may be scaled in any way, one that would change much stays as it is: the
+    averages of its batch norm had not settled, and say less than the made-up inputs.
 
     Returns:
         The factor of each channel.
@@ -293,6 +301,8 @@ def _match(made: Operation, rows: Array, wanted: ChannelStatistics) -> Array:
         results = products(made, rows, values).astype(np.float64)
     mean, deviation = results.mean(axis=0), results.std(axis=0)
     factors: Array = np.minimum(wanted.deviation / np.maximum(deviation, 1e-12), STRONGEST)
+    if not is_first and not 1 / SETTLED < np.median(factors) < SETTLED:
+        return np.ones(1)
     replace_weights(made, values * _across(made, factors), wanted.mean - mean * factors)
     return factors
 
