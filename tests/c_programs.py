@@ -23,21 +23,31 @@ STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 FLAGS = (*SANITIZED, *STRICT, "-Wconversion")
 
 
-LEVELS = {
-    "plain C": ("-DPG_PLAIN",),
-    "SSE2": ("-DPG_MOST_LEVEL=0",),
-    "AVX2": ("-DPG_MOST_LEVEL=1",),
-    "AVX-512": ("-DPG_MOST_LEVEL=2",),
-    "everything": (),
-}
-"""The compiler's flags for what a CPU may have; what this one has not is never more than it has."""
+LEVELS = ("SSE2", "AVX2", "AVX-512", "AVX-512 VNNI")
+"""What a CPU may have, by the library's numbers; what this one has not is never more than it has."""
 
 
-def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path, flags: Sequence[str] = ()) -> list[Any]:
+def results(program: Program, arrays: Sequence[Any], folder: pathlib.Path) -> list[Any]:
     """What the library of a program computes, built with sanitizers and without a warning."""
+    return executable(program, folder).run(arrays)
+
+
+def executable(program: Program, folder: pathlib.Path, *flags: str) -> CExecutable:
+    """The library of a program, built with sanitizers and without a warning."""
     library = library_of(program)
     write_files(str(folder), library.files)
-    return CExecutable(str(folder), "net", library.inputs, library.outputs, (*FLAGS, *flags)).run(arrays)
+    return CExecutable(str(folder), "net", library.inputs, library.outputs, (*FLAGS, *flags))
+
+
+def results_by_level(program: Program, arrays: Sequence[Any], folder: pathlib.Path) -> dict[str, list[Any]]:
+    """What the library computes in plain C and at each level, which one build is told when it runs."""
+    found = {"plain C": executable(program, folder, "-DPG_PLAIN").run(arrays)}
+    told = executable(program, folder, "-include", "stdlib.h", '-DPG_MOST_LEVEL=atoi(getenv("PG_LEVEL"))')
+    for number, level in enumerate(LEVELS):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PG_LEVEL", str(number))
+            found[level] = told.run(arrays)
+    return found
 
 
 def library_of(program: Program, **how: Any) -> Library:

@@ -93,6 +93,7 @@ def write_recordings(folder: pathlib.Path) -> None:
                 file.writeframes(rng.integers(-9000, 9000, 4000).astype("<i2").tobytes())
 
 
+@pytest.mark.usefixtures("eight_bits_are_faster")
 def test_an_app_that_hears_is_made_of_the_file_beside_its_graph(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

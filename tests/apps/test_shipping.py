@@ -33,8 +33,7 @@ from support import ROOT
 DIGITS = ROOT / "examples" / "digits"
 
 
-EIGHT_BITS_ARE_FASTER = 0.007, 0.01
-"""Milliseconds beside those of floats, where nothing else computes; of models so small they are noise elsewhere."""
+pytestmark = pytest.mark.usefixtures("eight_bits_are_faster")
 
 
 @pytest.fixture(autouse=True)
@@ -261,10 +260,9 @@ def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_model_whose_own_answers_are_wrong_is_not_shipped(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Eight bits that agree with answers by chance prove nothing."""
-    monkeypatch.setattr(form_gain, "_times", lambda *_: EIGHT_BITS_ARE_FASTER)
     rng = np.random.default_rng(2)
     weights = rng.normal(size=(16, 4)).astype(np.float32)
     graph = parse("x = Placeholder(dtype=float, shape=[1,16])\nscores = MatMul(x, w, T=float)\ny = Softmax(scores)")
@@ -391,10 +389,7 @@ def test_a_scaling_that_nothing_tells_is_said(tmp_path: pathlib.Path) -> None:
     assert not any("how pixels" in text for text in made.unknown)
 
 
-def test_several_numbers_that_nothing_calls_scores_are_judged_by_signal_to_noise(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(form_gain, "_times", lambda *_: EIGHT_BITS_ARE_FASTER)
+def test_several_numbers_that_nothing_calls_scores_are_judged_by_signal_to_noise(tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(1)
     text = f"""
         x = Placeholder(dtype=float, shape=[?, 8])

@@ -492,6 +492,7 @@ def test_a_file_with_open_sizes_is_timed_as_is_proposed(tmp_path: pathlib.Path) 
     assert fixed == f"pocketgraph benchmark_model --graph={tmp_path / 'fixed.tflite'}"
 
 
+@pytest.mark.usefixtures("eight_bits_are_faster")
 def test_outputs_that_need_fewer_inputs_are_judged_each(tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(0)
     graph = parse(f"""

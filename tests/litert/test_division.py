@@ -1,6 +1,6 @@
 """Integers divided by 0 and by -1: both engines give what TensorFlow gives, and the process lives.
 
-LiteRT's remainder of the lowest number by -1 ends the process, so that each case runs in a child.
+LiteRT's remainder of the lowest number by -1 ends the process, so that the cases run in a child.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,54 +27,75 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
-op, kind, divisor, dividends, divisors = json.loads(sys.argv[1])
-x, d = np.array(dividends, kind), np.array(divisors, kind)
-if divisor == "fed":
-    text = f"d = Placeholder(dtype={kind}, shape={list(d.shape)})"
-else:
-    text = f"d = Const({kind}{list(d.shape) if d.shape else ''} {divisors})"
-graph = parse(f"x = Placeholder(dtype={kind}, shape={list(x.shape)})\\n{text}\\ny = {op}(x, d, T={kind})")
-for name in (None, "reference"):
-    with Session(graph, engine=name, cache_dir="") as session:
-        try:
-            print(session.run(["y"], {"x": x, **({"d": d} if divisor == "fed" else {})})[0].tolist(), flush=True)
-        except RunError as error:
-            print("Integer division by zero" in str(error), flush=True)
+for op, kind, divisor, dividends, divisors in json.loads(sys.argv[1]):
+    x, d = np.array(dividends, kind), np.array(divisors, kind)
+    if divisor == "fed":
+        text = f"d = Placeholder(dtype={kind}, shape={list(d.shape)})"
+    else:
+        text = f"d = Const({kind}{list(d.shape) if d.shape else ''} {divisors})"
+    graph = parse(f"x = Placeholder(dtype={kind}, shape={list(x.shape)})\\n{text}\\ny = {op}(x, d, T={kind})")
+    said = []
+    for name in (None, "reference"):
+        with Session(graph, engine=name, cache_dir="") as session:
+            try:
+                said.append(session.run(["y"], {"x": x, **({"d": d} if divisor == "fed" else {})})[0].tolist())
+            except RunError as error:
+                said.append(str(error))
+    print(json.dumps(said), flush=True)
 """
 
 KINDS = ("int8", "int16", "int32", "int64")
 OPS = ("FloorMod", "FloorDiv", "TruncateDiv", "TruncateMod", "Div")
+FED = ("fed", "constant")
+BY_MINUS_ONE = [
+    (op, kind, divisor, [int(np.iinfo(kind).min), 7, -8], -1)
+    for op, kind in [
+        *((op, "int32") for op in OPS),
+        *(("FloorMod", kind) for kind in KINDS if kind != "int32"),
+        ("Mod", "int64"),
+    ]
+    for divisor in FED
+]
+BY_ZERO = [(op, "int32", divisor, [1, 2, 3], [1, 0, 1]) for op in OPS for divisor in FED]
+ROWS = [[7, -8, 1, -7]] * 2
+OF_SEVERAL = {op: (op, "int32", "fed", ROWS, [3, -3, -1, -1]) for op in ("FloorMod", "FloorDiv")}
 
 
-def both_engines(op: str, kind: str, divisor: str, dividends: object, divisors: object) -> list[str]:
-    """What the default engine and the reference engine printed."""
-    said = json.dumps([op, kind, divisor, dividends, divisors])
-    child = subprocess.run([sys.executable, "-c", CHILD, said], capture_output=True, text=True, timeout=120)
-    assert child.returncode == 0, child.stderr
-    return child.stdout.splitlines()
+@cache
+def answers() -> dict[str, list[Any]]:
+    """What the default engine and the reference engine gave for each case; a case that ends the child has none."""
+    waiting = [*BY_MINUS_ONE, *BY_ZERO, *OF_SEVERAL.values()]
+    found: dict[str, list[Any]] = {}
+    while waiting:
+        child = subprocess.run([sys.executable, "-c", CHILD, json.dumps(waiting)], capture_output=True, text=True)
+        lines = child.stdout.splitlines()
+        found |= {str(case): json.loads(line) for case, line in zip(waiting, lines, strict=False)}
+        found |= {str(case): [child.stderr] for case in waiting[len(lines) :][:1]}
+        waiting = waiting[len(lines) + 1 :]
+    return found
 
 
-@pytest.mark.parametrize("divisor", ["fed", "constant"])
-@pytest.mark.parametrize(
-    ("op", "kind"), [(op, "int32") for op in OPS] + [("FloorMod", kind) for kind in KINDS] + [("Mod", "int64")]
-)
-def test_the_lowest_number_by_minus_one_wraps(op: str, kind: str, divisor: str) -> None:
-    low = int(np.iinfo(kind).min)
+def named(case: tuple[Any, ...]) -> str:
+    return "-".join(case[:3])
+
+
+@pytest.mark.parametrize("case", BY_MINUS_ONE, ids=named)
+def test_the_lowest_number_by_minus_one_wraps(case: tuple[Any, ...]) -> None:
+    op, _, _, (low, *_), _ = case
     expected = [low, -7, 8] if op.endswith("Div") else [0, 0, 0]
-    assert both_engines(op, kind, divisor, [low, 7, -8], -1) == [str(expected)] * 2
+    assert answers()[str(case)] == [expected] * 2
 
 
-@pytest.mark.parametrize("divisor", ["fed", "constant"])
-@pytest.mark.parametrize("op", OPS)
-def test_division_by_zero_is_the_same_error_on_both_engines(op: str, divisor: str) -> None:
-    assert both_engines(op, "int32", divisor, [1, 2, 3], [1, 0, 1]) == ["True", "True"]
+@pytest.mark.parametrize("case", BY_ZERO, ids=named)
+def test_division_by_zero_is_the_same_error_on_both_engines(case: tuple[Any, ...]) -> None:
+    both = answers()[str(case)]
+    assert len(both) == 2
+    assert all("Integer division by zero" in said for said in both)
 
 
 @pytest.mark.parametrize(("op", "values"), [("FloorMod", [1, -2, 0, 0]), ("FloorDiv", [2, 2, -1, 7])])
 def test_divisors_of_more_elements_are_looked_at_one_by_one(op: str, values: list[int]) -> None:
-    expected = str([values, values])
-    dividends = [7, -8, 1, -7]
-    assert both_engines(op, "int32", "fed", [dividends, dividends], [3, -3, -1, -1]) == [expected] * 2
+    assert answers()[str(OF_SEVERAL[op])] == [[values, values]] * 2
 
 
 def lowered_codes(text: str, kind: str = "int32") -> list[str]:

@@ -178,6 +178,7 @@ def test_a_model_that_is_nothing_but_a_spectrum_is_refused(behind: str, tmp_path
         text_preprocessing_of(spectrum, ["y"])
 
 
+@pytest.mark.usefixtures("eight_bits_are_faster")
 def test_it_ships_and_is_judged_by_recordings(graph: Graph, tmp_path: pathlib.Path) -> None:
     save(graph, tmp_path / "model.pb")
     for index, one in enumerate(samples()["waveform"]):
@@ -203,6 +204,7 @@ def test_export_leaves_the_spectrum_to_the_app(graph: Graph, tmp_path: pathlib.P
     assert found[1].comparison.snr > 100
 
 
+@pytest.mark.usefixtures("eight_bits_are_faster")
 def test_recordings_tell_the_length_that_a_graph_leaves_open(open_graph: Graph, tmp_path: pathlib.Path) -> None:
     save(open_graph, tmp_path / "net.pb")
     (tmp_path / "words").mkdir()
