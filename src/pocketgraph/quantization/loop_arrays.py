@@ -76,8 +76,8 @@ def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | No
     return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)
 
 
-@_lowers("TensorListFromTensor")
-def from_tensor(emit: Emit, node: Node) -> None:
+@_lowers("TensorListFromTensor", "TensorListStack")
+def whole(emit: Emit, node: Node) -> None:
     emit.result(emit.input(0))
 
 
@@ -124,11 +124,6 @@ def gather(emit: Emit, node: Node) -> None:
         indices = emit.input(1)
         array = emit.add("GATHER", [array, indices], (*indices.shape, *array.shape[1:]), axis=0, batch_dims=0)
     emit.result(array)
-
-
-@_lowers("TensorListStack")
-def stack(emit: Emit, node: Node) -> None:
-    emit.result(emit.input(0))
 
 
 @_lowers(*COUNTS)

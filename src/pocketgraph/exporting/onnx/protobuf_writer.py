@@ -103,21 +103,11 @@ def _node(node: Any, operation: OnnxOperation) -> None:
     node.input.extend(inputs)
     node.output.extend(value.name if value is not None else "" for value in operation.outputs)
     for key, value in operation.attrs.items():
-        if isinstance(value, np.ndarray):
-            attribute = node.attribute.add(name=key, type=onnx.AttributeProto.TENSOR)
-            attribute.t.CopyFrom(_array(value))
-        elif isinstance(value, bool | int | np.integer):
-            node.attribute.add(name=key, type=onnx.AttributeProto.INT, i=int(value))
-        elif isinstance(value, float):
-            node.attribute.add(name=key, type=onnx.AttributeProto.FLOAT, f=value)
-        elif isinstance(value, str):
-            node.attribute.add(name=key, type=onnx.AttributeProto.STRING, s=value.encode())
-        elif value and isinstance(value[0], float):
-            node.attribute.add(name=key, type=onnx.AttributeProto.FLOATS, floats=value)
-        elif value and isinstance(value[0], str):
-            node.attribute.add(name=key, type=onnx.AttributeProto.STRINGS, strings=[text.encode() for text in value])
+        if isinstance(value, list | tuple) and not value:  # of which ONNX's own helper cannot tell the type
+            node.attribute.add(name=key, type=onnx.AttributeProto.INTS)
         else:
-            node.attribute.add(name=key, type=onnx.AttributeProto.INTS, ints=[int(number) for number in value])
+            made = _array(value) if isinstance(value, np.ndarray) else value
+            node.attribute.append(onnx.helper.make_attribute(key, made))
     for key, body in operation.bodies.items():
         attribute = node.attribute.add(name=key, type=onnx.AttributeProto.GRAPH)
         attribute.g.name = f"{node.name}_{key}"
