@@ -44,7 +44,7 @@ class LackingError(UsageError):
 
     def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
-        loops = _loops(graph, reasons)
+        loops = list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
         frames = {
             node.attr("frame_name", None)
             for node in graph
@@ -92,11 +92,6 @@ class LackingError(UsageError):
     def add_hint(self, hint: str) -> None:
         """Says one more thing that helps."""
         super().__init__(self.what, where=self.where, hint="; ".join(filter(None, (self.hint, hint))))
-
-
-def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
-    """The scopes of the loops that stand in the way, each named by its condition."""
-    return list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
 
 
 def _conditions(graph: Graph, reasons: Mapping[str, str]) -> list[str]:

@@ -35,13 +35,9 @@ def _lowers(*ops: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def _is_list(node: Node) -> bool:
-    return node.op.startswith("TensorList")
-
-
 def _array(emit: Emit, node: Node, flow: int) -> Value:
     """The elements: a list is its first input, what a TensorArray holds is its flow."""
-    return emit.input(0 if _is_list(node) else flow)
+    return emit.input(0 if node.op.startswith("TensorList") else flow)
 
 
 @_lowers("TensorArrayV3")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -137,14 +136,10 @@ def _array(array: np.ndarray[Any, Any]) -> Any:
 
     if array.dtype == object:
         tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=array.shape)
-        tensor.string_data.extend(_bytes(array))
+        tensor.string_data.extend(item if isinstance(item, bytes) else str(item).encode() for item in array.reshape(-1))
         return tensor
     number = onnx_type(DType.of_numpy(array.dtype))
     raw = np.ascontiguousarray(array)
     if raw.dtype.byteorder == ">":
         raw = raw.astype(raw.dtype.newbyteorder("<"))
     return onnx.TensorProto(data_type=number, dims=array.shape, raw_data=raw.tobytes())
-
-
-def _bytes(array: np.ndarray[Any, Any]) -> Iterable[bytes]:
-    return (item if isinstance(item, bytes) else str(item).encode() for item in array.reshape(-1))
