@@ -219,11 +219,10 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
         graph = simple.known.graph
-        inferred = simple.inferred  # which is worked out each time that it is asked for
-        trial = Trial(graph, simple.nodes, simple.outputs, inferred, list(simple.inputs))
+        trial = Trial(graph, simple.nodes, simple.outputs, simple.inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
         if simple.has_loops and graph[refusal.node].op not in (*MERGE, *SWITCH):
-            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], inferred)}
+            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], simple.inferred)}
             reasons = {**others, refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
 
