@@ -44,7 +44,7 @@ class LackingError(UsageError):
 
     def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
-        loops = _loops(graph, reasons)
+        loops = list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
         frames = {
             node.attr("frame_name", None)
             for node in graph
@@ -92,11 +92,6 @@ class LackingError(UsageError):
     def add_hint(self, hint: str) -> None:
         """Says one more thing that helps."""
         super().__init__(self.what, where=self.where, hint="; ".join(filter(None, (self.hint, hint))))
-
-
-def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
-    """The scopes of the loops that stand in the way, each named by its condition."""
-    return list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
 
 
 def _conditions(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
@@ -224,11 +219,10 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
         graph = simple.known.graph
-        inferred = simple.inferred  # which is worked out each time that it is asked for
-        trial = Trial(graph, simple.nodes, simple.outputs, inferred, list(simple.inputs))
+        trial = Trial(graph, simple.nodes, simple.outputs, simple.inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
         if simple.has_loops and graph[refusal.node].op not in (*MERGE, *SWITCH):
-            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], inferred)}
+            others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], simple.inferred)}
             reasons = {**others, refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal
 

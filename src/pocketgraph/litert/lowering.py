@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.op_table import OpTable
 
-F = TypeVar("F", bound=Callable[..., None])
-
 Lowering: TypeAlias = Callable[[Any, Any], None]
-"""What is called with an Emit (see emitter.py) and a node."""
+"""What is called with an Emit (see emitter.py) and a node: it reads the node's operands from ``emit``, adds operations,
+and ends with ``emit.result``. It raises Unsupported for what it cannot express exactly."""
 
 LOWERINGS: OpTable[Lowering] = OpTable("lowering", "pocketgraph.litert.lowerings", "LOWERINGS")
+lowers = LOWERINGS.enters
 
 MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
 """Element types that LiteRT's data-moving operators take."""
@@ -40,18 +40,3 @@ class Unsupported(RunError):  # noqa: N818 - it is an answer to a question more 
         super().__init__(reason, where=f"node '{node}'" if node else "")
         self.reason = reason
         self.node = node
-
-
-def lowers(*ops: str) -> Callable[[F], F]:
-    """Registers a function as what turns these ops into LiteRT operations.
-
-    It reads the node's operands from ``emit``, adds operations, and ends with ``emit.result``. It raises Unsupported
-    for what it cannot express exactly.
-    """
-
-    def register(function: F) -> F:
-        for op in ops:
-            LOWERINGS.add(op, function)
-        return function
-
-    return register

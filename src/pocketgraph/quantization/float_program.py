@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,8 @@ def _is_kept(node: Node, graph: Graph) -> bool:
     return node.name in graph.nodes and node.op in ("Const", graph[node.name].op)
 
 
-class Simplified(NamedTuple):
+@dataclass(frozen=True)
+class Simplified:
     """A graph for one set of input shapes: functions and loops of known length written out, known branches taken.
 
     Attributes:
@@ -136,7 +138,7 @@ class Simplified(NamedTuple):
         """Whether there are loops that stay loops, as their length is known only while running, or is great."""
         return any(frame is not ROOT for frame in self.known.plan.frames.values())
 
-    @property
+    @cached_property
     def inferred(self) -> Inferred:
         """What is known of the graph's tensors, in loops too."""
         known = self.known

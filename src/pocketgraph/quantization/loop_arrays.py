@@ -35,13 +35,9 @@ def _lowers(*ops: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def _is_list(node: Node) -> bool:
-    return node.op.startswith("TensorList")
-
-
 def _array(emit: Emit, node: Node, flow: int) -> Value:
     """The elements: a list is its first input, what a TensorArray holds is its flow."""
-    return emit.input(0 if _is_list(node) else flow)
+    return emit.input(0 if node.op.startswith("TensorList") else flow)
 
 
 @_lowers("TensorArrayV3")
@@ -76,8 +72,8 @@ def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | No
     return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)
 
 
-@_lowers("TensorListFromTensor")
-def from_tensor(emit: Emit, node: Node) -> None:
+@_lowers("TensorListFromTensor", "TensorListStack")
+def whole(emit: Emit, node: Node) -> None:
     emit.result(emit.input(0))
 
 
@@ -124,11 +120,6 @@ def gather(emit: Emit, node: Node) -> None:
         indices = emit.input(1)
         array = emit.add("GATHER", [array, indices], (*indices.shape, *array.shape[1:]), axis=0, batch_dims=0)
     emit.result(array)
-
-
-@_lowers("TensorListStack")
-def stack(emit: Emit, node: Node) -> None:
-    emit.result(emit.input(0))
 
 
 @_lowers(*COUNTS)

@@ -49,10 +49,6 @@ class NoCutError(UsageError):
     """No part of a model behind its texts runs on LiteRT."""
 
 
-class EmptyTableError(UsageError):
-    """Nothing fills a table that a model looks its texts up in."""
-
-
 def text_preprocessing_of(
     graph: Graph,
     outputs: Sequence[str],
@@ -71,14 +67,14 @@ def text_preprocessing_of(
 
     Raises:
         NoCutError: no part of the graph behind the texts runs on LiteRT.
-        EmptyTableError: a table that is needed for that stays empty.
+        UsageError: a table that is needed for that stays empty.
     """
     taken = text_inputs(graph, outputs, fed)
     if not taken:
         return None
     needed = reachable(graph, [node_name(name) for name in outputs])
     if empty := [table for table in empty_tables(graph) if table in needed]:
-        raise EmptyTableError(
+        raise UsageError(
             f"texts are looked up in '{empty[0]}', and nothing in the file fills that table",
             hint="give the SavedModel or the training that the file was frozen from, or freeze that anew with "
             "freeze_graph, which keeps what fills it",

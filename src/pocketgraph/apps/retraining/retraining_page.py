@@ -56,7 +56,7 @@ def as_html(made: Retrained, title: str, size: int, commands: Sequence[str]) -> 
     mistakes = [*made.mistakes, *made.held_mistakes]
     return report(
         f"{title}: {counted(len(made.labels), 'class')}",
-        Verdict(_kind(share), verdict(made), _reasons(made)).html(),
+        Verdict("good" if share >= GOOD else "fair" if share >= FAIR else "bad", verdict(made), _reasons(made)).html(),
         cards(
             [
                 (f"{100 * share:.1f} %", f"right, of {count:,} not seen"),
@@ -129,10 +129,6 @@ def next_commands(made: Retrained, graph: str, labels: str, folder: str) -> list
 
 def _judges(made: Retrained) -> str:
     return "new layer, on the base as it was," if made.trained_layers else "new layer"
-
-
-def _kind(share: float) -> str:
-    return "good" if share >= GOOD else "fair" if share >= FAIR else "bad"
 
 
 def _reasons(made: Retrained) -> list[str]:

@@ -103,7 +103,7 @@ def apply_decisions(
     if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
         raise UsageError("the folder to write to does not exist", where=os.path.dirname(target))
     by_path = {one.path: one for one in decisions}
-    files = _files(source)
+    files = [os.path.relpath(path, source).replace(os.sep, "/") for path in files_in(source, hidden=())]
     for path in by_path:
         if path not in files:
             raise FormatError(f"there is no '{path}' here, of which a decision is", where=source)
@@ -152,11 +152,6 @@ def _decision(line: str, where: str) -> Decision:
 
 def _is_name(label: str) -> bool:
     return bool(label.strip()) and not label.startswith(".") and not set(label) & set("/\\\0") and label.isprintable()
-
-
-def _files(folder: str) -> list[str]:
-    """The files of a folder, as deep as they lie, by their names in it with "/"."""
-    return [os.path.relpath(path, folder).replace(os.sep, "/") for path in files_in(folder, hidden=())]
 
 
 def _free(path: str, taken: set[str]) -> str:

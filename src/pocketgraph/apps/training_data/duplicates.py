@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pocketgraph.graph.tensor import Array
+    from pocketgraph.graph.disjoint_sets import DisjointSets
+from pocketgraph.graph.tensor import Array
 
 MOST_BITS = 8
 """Of the 64 of a perceptual hash that near duplicates differ in, at most."""
@@ -49,17 +50,8 @@ def equal_pairs(digests: Sequence[str]) -> list[tuple[int, int]]:
 
 def groups_of(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     """What pairs join, as sorted groups."""
-    parent: dict[int, int] = {}
-
-    def root(place: int) -> int:
-        while parent.setdefault(place, place) != place:
-            parent[place] = place = parent[parent[place]]
-        return place
-
-    for a, b in pairs:
-        low, high = sorted((root(a), root(b)))
-        parent[high] = low
-    found: dict[int, list[int]] = {}
-    for place in sorted(parent):
-        found.setdefault(root(place), []).append(place)
-    return list(found.values())
+    pairs = list(pairs)
+    joined = DisjointSets(sorted({place for pair in pairs for place in pair}))
+    for pair in pairs:
+        joined.join(*pair)
+    return joined.groups()

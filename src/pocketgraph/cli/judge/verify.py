@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 @signature_option
 @sample_options
 def command(
-    a: str, b: str | None, inputs: tuple[str, ...], data: str | None, limit: int, outputs: str, tolerance: float | None,
-    top1: float | None, runs: int | None, seed: int, input_shape: tuple[str, ...], partial: bool, engine: str | None,
+    a: str, b: str | None, inputs: tuple[str, ...], data: str | None, outputs: str, input_shape: tuple[str, ...],
     engines: bool, as_json: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Run models A and B (.pb and its like, .tflite, .onnx) on the same feeds and compare what comes out.
@@ -71,10 +70,9 @@ def command(
     values = feeds(how.pop("feed"))
     with progress_bar() as tell:
         report = verify(
-            a, b, named_files(inputs) if inputs and not data else None, names(outputs) or None, tolerance, data=data,
-            data_inputs=[name for text in inputs for name in names(text)] if data else (), limit=limit, top1=top1,
-            runs=runs, seed=seed, shapes=shapes_of(input_shape), feeds=values, partial=partial, engine=engine,
-            engines=engines, progress=tell, notify=say, **how,
+            a, b, named_files(inputs) if inputs and not data else None, names(outputs) or None, data=data,
+            data_inputs=[name for text in inputs for name in names(text)] if data else (), engines=engines,
+            shapes=shapes_of(input_shape), feeds=values, progress=tell, notify=say, **how,
         )  # fmt: skip
     b = b or a
     if as_json:

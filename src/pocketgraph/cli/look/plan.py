@@ -52,12 +52,9 @@ def command(
     outputs: str,
     all_nodes: bool,
     all_passes: bool,
-    engine: str | None,
-    strict: bool,
     check: bool,
     as_json: bool,
-    threads: int,
-    signature: str | None,
+    **how: Any,
 ) -> None:
     """Show which parts of MODEL run on LiteRT, which on the reference engine, and why.
 
@@ -69,10 +66,7 @@ def command(
 
     files = [text for text in inputs if os.path.isfile(text.partition("=")[2] or text)]
     given = [*(shape_of(text) for text in inputs if text not in files), *named_files(files)]
-    description = plan(
-        model, given, names(outputs) or None, engine=engine, strict=strict, check=check, signature=signature,
-        threads=threads, notify=say,
-    )  # fmt: skip
+    description = plan(model, given, names(outputs) or None, check=check, notify=say, **how)
     checked = description.checked
     if as_json:
         checks = {"checked": [{"part": part, "is": verdict} for part, verdict in checked]} if check else {}

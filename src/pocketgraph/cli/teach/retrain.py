@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
-from pocketgraph.cli.shared.options import default_place, page_place, seed_option
+from pocketgraph.cli.shared.options import default_place, page_place, seed_option, together
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
@@ -94,13 +94,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--learning_rate", type=click.FloatRange(0, min_open=True),
               help="Of --train_layers, at its highest; default: 0.001.")  # fmt: skip
 @click.option("--train_batch_size", type=click.IntRange(1), help="Of --train_layers; default: 32.")
-@click.option("--test_batch_size", type=int, hidden=True)
-@click.option("--validation_batch_size", type=int, hidden=True)
-@click.option("--eval_step_interval", type=int, hidden=True)
-@click.option("--intermediate_output_graphs_dir", hidden=True)
-@click.option("--intermediate_store_frequency", type=int, hidden=True)
-@click.option("--checkpoint_path", hidden=True)
-@click.option("--logging_verbosity", hidden=True)
+@together(*(click.option(f"--{name}", hidden=True) for name in IGNORED))
 @click.option("--model_dir", metavar="DIR", default="", help="Where the base lies that --architecture names.")
 def command(
     base: str | None,

@@ -9,20 +9,6 @@ import numpy as np
 
 from pocketgraph.graph.tensor import Array
 
-DEFINITIONS: dict[str, Callable[..., Any]] = {}
-"""What operators compute, by their names."""
-
-
-def defines(*kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function as what operators compute; it takes their inputs by name."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for kind in kinds:
-            DEFINITIONS[kind] = function
-        return function
-
-    return register
-
 
 def _windows(x: Array, size: Any, strides: Any, dilations: Any, before_after: Any, fill: float) -> Array:
     """Windows [n, channels, *places, *size] of an image [n, channels, *spatial]."""
@@ -54,7 +40,6 @@ def _amounts(x: Array, size: Any, strides: Any, dilations: Any, pad_type: str, p
     return made
 
 
-@defines("conv")
 def convolution(
     x: Array, weight: Array, strides: Any, pad_type: str, pad: Any, dilations: Any, groups: Any, bias: Any = None
 ) -> Array:
@@ -78,7 +63,6 @@ def convolution(
     return found.astype(x.dtype)
 
 
-@defines("conv_transpose")
 def transposed_convolution(
     x: Array, weight: Array, strides: Any, pad_type: str, pad: Any, dilations: Any, groups: Any, bias: Any = None,
     output_shape: Any = None,
@@ -113,7 +97,6 @@ def transposed_convolution(
     return np.ascontiguousarray(found[kept]).astype(x.dtype)
 
 
-@defines("max_pool")
 def max_pool(x: Array, kernel_sizes: Any, strides: Any, pad_type: str, pad: Any, ceil_mode: Any = False) -> Array:
     """The largest value of each window."""
     ones = [1] * len(kernel_sizes)
@@ -122,7 +105,6 @@ def max_pool(x: Array, kernel_sizes: Any, strides: Any, pad_type: str, pad: Any,
     return np.asarray(windows.max(tuple(range(-len(ones), 0))))
 
 
-@defines("avg_pool")
 def avg_pool(
     x: Array, kernel_sizes: Any, strides: Any, pad_type: str, pad: Any, exclude_padding_from_average: Any = False,
     ceil_mode: Any = False,
@@ -138,7 +120,6 @@ def avg_pool(
     return np.asarray(sums / counts).astype(x.dtype)
 
 
-@defines("batch_norm")
 def batch_norm(
     x: Array, mean: Array, variance: Array, gamma: Any = None, beta: Any = None, epsilon: Any = 1e-5
 ) -> Array:
@@ -149,7 +130,6 @@ def batch_norm(
     return np.asarray(found + (0.0 if beta is None else beta.reshape(shape))).astype(x.dtype)
 
 
-@defines("local_response_norm")
 def local_response_norm(x: Array, size: Any, alpha: Any, beta: Any, k: Any) -> Array:
     """``x / (k + alpha / size · Σ x²)^beta``, the sum going over ``size`` channels around each."""
     squares = np.pad(np.square(x.astype(np.float32)), [(0, 0), ((int(size) - 1) // 2, int(size) // 2), (0, 0), (0, 0)])
@@ -174,17 +154,13 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "log_sum": lambda x, **how: np.log(np.sum(x, **how)),
     "log_sum_exp": lambda x, **how: np.log(np.sum(np.exp(x), **how)),
 }  # fmt: skip
-for _name, _of in _REDUCTIONS.items():
-    defines(f"reduce_{_name}")(_reduction(_of))
 
 
-@defines("silu")
 def silu(x: Array) -> Array:
     """``x · sigmoid(x)``."""
     return np.asarray(x / (1 + np.exp(-x)))
 
 
-@defines("resize_bilinear")
 def resize_bilinear(x: Array, target_size_height: Any, target_size_width: Any, sampling_mode: str) -> Array:
     """The grid points of the modes DEFAULT and STRICT_ALIGN_CORNERS, in two steps."""
     for axis, wanted in ((2, int(target_size_height)), (3, int(target_size_width))):
@@ -203,13 +179,11 @@ def resize_bilinear(x: Array, target_size_height: Any, target_size_width: Any, s
     return x
 
 
-@defines("upsample_nearest_neighbor")
 def upsample_nearest(x: Array, scale_factor_height: Any, scale_factor_width: Any) -> Array:
     """Each pixel as many times."""
     return x.repeat(int(scale_factor_height), 2).repeat(int(scale_factor_width), 3)
 
 
-@defines("depth_to_space")
 def depth_to_space(x: Array, block_size: Any) -> Array:
     """Channels spread over blocks of pixels: the place in the block is the channel's slowest part."""
     n, c, h, w = x.shape
@@ -218,7 +192,6 @@ def depth_to_space(x: Array, block_size: Any) -> Array:
     return np.asarray(parted.reshape(n, c // (b * b), h * b, w * b))
 
 
-@defines("space_to_depth")
 def space_to_depth(x: Array, block_size: Any) -> Array:
     """The inverse of depth_to_space."""
     n, c, h, w = x.shape
@@ -227,13 +200,11 @@ def space_to_depth(x: Array, block_size: Any) -> Array:
     return np.asarray(parted.reshape(n, c * b * b, h // b, w // b))
 
 
-@defines("squeeze")
 def squeeze(x: Array, axes: Any = None) -> Array:
     """Axes of size 1 taken out, by default all."""
     return np.squeeze(x, None if axes is None else tuple(int(axis) for axis in axes))
 
 
-@defines("reverse_sequence")
 def reverse_sequence(x: Array, lengths: Array, seq_axis: Any = 0, batch_axis: Any = 0) -> Array:
     """The first so many steps of each sequence the other way round."""
     made = np.array(np.moveaxis(x, (int(batch_axis), int(seq_axis)), (0, 1)))
@@ -242,7 +213,6 @@ def reverse_sequence(x: Array, lengths: Array, seq_axis: Any = 0, batch_axis: An
     return np.moveaxis(made, (0, 1), (int(batch_axis), int(seq_axis)))
 
 
-@defines("topk")
 def topk(
     x: Array, k: Any, axis: Any = -1, ascending: Any = False, sort: Any = True, return_indices: Any = True,
     output_indices_dtype: Any = None,
@@ -253,7 +223,6 @@ def topk(
     return np.take_along_axis(x, places, int(axis)), places.astype(np.int32)
 
 
-@defines("one_hot")
 def one_hot(
     indices: Array, one_hot_vector_size: Any, axis: Any = -1, on_value: Any = np.int32(1), off_value: Any = np.int32(0)
 ) -> Array:
@@ -262,13 +231,11 @@ def one_hot(
     return np.moveaxis(np.where(hit, on_value, off_value), -1, int(axis))
 
 
-@defines("gather_nd")
 def gather_nd(x: Array, indices: Array, batch_dims: Any = 0, validate_indices: Any = False) -> Array:
     """The elements at the points in the last axis of ``indices``."""
     return np.asarray(x[tuple(np.moveaxis(np.asarray(indices), -1, 0))])
 
 
-@defines("scatter_nd")
 def scatter_nd(data: Array, indices: Array, updates: Array, mode: str, validate_indices: Any = False) -> Array:
     """A copy of ``data`` in which the elements at points are others, or have others added."""
     made = np.array(data)
@@ -280,7 +247,6 @@ def scatter_nd(data: Array, indices: Array, updates: Array, mode: str, validate_
     return made
 
 
-@defines("lstm")
 def lstm(
     x: Array, initial_h: Array, initial_c: Array, weight_ih: Array, weight_hh: Array, bias: Any = None,
     peephole: Any = None, output_sequence: Any = False, **_: Any,
@@ -303,7 +269,6 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-@defines("constexpr_affine_dequantize")
 def stored_codes(quantized_data: Array, scale: Any, zero_point: Any, axis: Any) -> Array:
     """``scale · (code − zero point)``."""
     shape = [1] * quantized_data.ndim
@@ -316,13 +281,23 @@ def stored_codes(quantized_data: Array, scale: Any, zero_point: Any, axis: Any) 
     return np.asarray(made).astype(np.asarray(scale).dtype)
 
 
-@defines("constexpr_lut_to_dense")
 def table_codes(indices: Array, lut: Array, shape: Any) -> Array:
     """The table's number for each code of eight bits."""
     return lut[np.asarray(indices).view(np.uint8)].reshape([int(size) for size in shape])
 
 
-@defines("dequantize")
 def dequantize(input: Array, scale: Any, zero_point: Any = 0, axis: Any = 0) -> Any:
     """As constexpr_affine_dequantize, of a tensor."""
     return stored_codes(input, scale, np.int8(0) if zero_point is None else zero_point, axis)
+
+
+DEFINITIONS: dict[str, Callable[..., Any]] = {
+    "conv": convolution, "conv_transpose": transposed_convolution, "max_pool": max_pool, "avg_pool": avg_pool,
+    "batch_norm": batch_norm, "local_response_norm": local_response_norm, "silu": silu, "resize_bilinear":
+    resize_bilinear, "upsample_nearest_neighbor": upsample_nearest, "depth_to_space": depth_to_space,
+    "space_to_depth": space_to_depth, "squeeze": squeeze, "reverse_sequence": reverse_sequence, "topk": topk,
+    "one_hot": one_hot, "gather_nd": gather_nd, "scatter_nd": scatter_nd, "lstm": lstm, "constexpr_affine_dequantize":
+    stored_codes, "constexpr_lut_to_dense": table_codes, "dequantize": dequantize,
+    **{f"reduce_{name}": _reduction(of) for name, of in _REDUCTIONS.items()},
+}  # fmt: skip
+"""What operators compute, by their names; each takes its inputs by name."""

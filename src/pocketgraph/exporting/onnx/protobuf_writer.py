@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -103,21 +102,11 @@ def _node(node: Any, operation: OnnxOperation) -> None:
     node.input.extend(inputs)
     node.output.extend(value.name if value is not None else "" for value in operation.outputs)
     for key, value in operation.attrs.items():
-        if isinstance(value, np.ndarray):
-            attribute = node.attribute.add(name=key, type=onnx.AttributeProto.TENSOR)
-            attribute.t.CopyFrom(_array(value))
-        elif isinstance(value, bool | int | np.integer):
-            node.attribute.add(name=key, type=onnx.AttributeProto.INT, i=int(value))
-        elif isinstance(value, float):
-            node.attribute.add(name=key, type=onnx.AttributeProto.FLOAT, f=value)
-        elif isinstance(value, str):
-            node.attribute.add(name=key, type=onnx.AttributeProto.STRING, s=value.encode())
-        elif value and isinstance(value[0], float):
-            node.attribute.add(name=key, type=onnx.AttributeProto.FLOATS, floats=value)
-        elif value and isinstance(value[0], str):
-            node.attribute.add(name=key, type=onnx.AttributeProto.STRINGS, strings=[text.encode() for text in value])
+        if isinstance(value, list | tuple) and not value:  # of which ONNX's own helper cannot tell the type
+            node.attribute.add(name=key, type=onnx.AttributeProto.INTS)
         else:
-            node.attribute.add(name=key, type=onnx.AttributeProto.INTS, ints=[int(number) for number in value])
+            made = _array(value) if isinstance(value, np.ndarray) else value
+            node.attribute.append(onnx.helper.make_attribute(key, made))
     for key, body in operation.bodies.items():
         attribute = node.attribute.add(name=key, type=onnx.AttributeProto.GRAPH)
         attribute.g.name = f"{node.name}_{key}"
@@ -147,14 +136,10 @@ def _array(array: np.ndarray[Any, Any]) -> Any:
 
     if array.dtype == object:
         tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=array.shape)
-        tensor.string_data.extend(_bytes(array))
+        tensor.string_data.extend(item if isinstance(item, bytes) else str(item).encode() for item in array.reshape(-1))
         return tensor
     number = onnx_type(DType.of_numpy(array.dtype))
     raw = np.ascontiguousarray(array)
     if raw.dtype.byteorder == ">":
         raw = raw.astype(raw.dtype.newbyteorder("<"))
     return onnx.TensorProto(data_type=number, dims=array.shape, raw_data=raw.tobytes())
-
-
-def _bytes(array: np.ndarray[Any, Any]) -> Iterable[bytes]:
-    return (item if isinstance(item, bytes) else str(item).encode() for item in array.reshape(-1))

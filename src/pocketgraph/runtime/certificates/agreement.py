@@ -69,7 +69,7 @@ def judged(
     wrong = [_distance(a, b) > bound for a, b, bound in zip(given, right, bounds, strict=True)]
     if not any(mask.any() for mask in wrong):
         return Agreement.RIGHT
-    if not all(_is_finite(feed) for feed in feeds):
+    if not all(not _is_number(feed) or bool(np.isfinite(feed.astype(np.float64)).all()) for feed in feeds):
         return Agreement.UNCLEAR
     moved = [np.zeros(b.shape) for b in right]
     for seed in range(DRAWS):
@@ -115,10 +115,6 @@ def _peak(right: Array) -> float:
 def _is_number(array: Array) -> bool:
     """Whether an array holds numbers with fractions, which may be rounded."""
     return DType.of_numpy(array.dtype).is_floating
-
-
-def _is_finite(array: Array) -> bool:
-    return not _is_number(array) or bool(np.isfinite(array.astype(np.float64)).all())
 
 
 def _distance(given: Array, right: Array) -> Array:

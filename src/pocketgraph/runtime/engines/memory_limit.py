@@ -75,14 +75,10 @@ def bytes_of_node(wanted: Node, ports: Iterable[int], arguments: Sequence[Any]) 
             if a.dtype.kind in "iub" and a.size <= MOST_KNOWN_VALUES
         }
         graph = Graph([*(Node(n, "Placeholder", (), {"dtype": feeds[f"{n}:0"][0]}) for n in names), node])
-        inferred = infer(graph, _shaped(feeds), known)
+        inferred = infer(graph, {name: (dtype, Shape(shape)) for name, (dtype, shape) in feeds.items()}, known)
         return sum(_bytes(inferred, f"{node.name}:{port}") for port in ports)
     except (PocketgraphError, ValueError, TypeError):
         return 0  # the kernel itself will say what is wrong
-
-
-def _shaped(feeds: dict[str, tuple[DType, tuple[int, ...]]]) -> Any:
-    return {name: (dtype, Shape(shape)) for name, (dtype, shape) in feeds.items()}
 
 
 def _bytes(inferred: Any, name: str) -> int:

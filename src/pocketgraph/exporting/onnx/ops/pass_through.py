@@ -23,9 +23,8 @@ def passed(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("IdentityN", "XlaOptimizationBarrier")
-def passed_many(emit: OnnxEmit, node: Node) -> None:
-    for port, value in enumerate(emit.inputs()):
-        emit.result(value, port)
+def passed_many(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
+    return tuple(emit.inputs())
 
 
 @converts("Const")
@@ -44,9 +43,8 @@ def shape(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("ShapeN")
-def shapes(emit: OnnxEmit, node: Node) -> None:
-    for port, value in enumerate(emit.inputs()):
-        emit.result(emit.cast(emit.dims(value), node.dtype("out_type", INT32)), port)
+def shapes(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
+    return tuple(emit.cast(emit.dims(value), node.dtype("out_type", INT32)) for value in emit.inputs())
 
 
 @converts("Size")

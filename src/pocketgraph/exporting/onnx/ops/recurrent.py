@@ -55,14 +55,13 @@ def cell_clip(node: Node) -> float:
 
 
 @converts("LSTMBlockCell")
-def lstm_cell(emit: OnnxEmit, node: Node) -> None:
+def lstm_cell(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     x, state, output, weights, *peepholes, bias = emit.inputs()
-    for port, value in enumerate(lstm_step(emit, node, x, state, output, weights, bias, peepholes, CELL_FIRST)):
-        emit.result(value, port)
+    return tuple(lstm_step(emit, node, x, state, output, weights, bias, peepholes, CELL_FIRST))
 
 
 @converts("GRUBlockCell")
-def gru_cell(emit: OnnxEmit, node: Node) -> None:
+def gru_cell(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     x, before, gate_weights, weights, gate_bias, bias = emit.inputs()
     units = weights.shape.known[1]
     product = emit.op("MatMul", [emit.concat([x, before], 1), gate_weights], [x.shape[0], 2 * units])
@@ -71,8 +70,7 @@ def gru_cell(emit: OnnxEmit, node: Node) -> None:
     inner = emit.op("MatMul", [emit.concat([x, mul(emit, before, r)], 1), weights], [x.shape[0], units])
     c = unary(emit, "Tanh", add(emit, inner, bias))
     h = add(emit, mul(emit, u, before), mul(emit, sub(emit, emit.like(1, u), u), c))
-    for port, value in enumerate((r, u, c, h)):
-        emit.result(value, port)
+    return r, u, c, h
 
 
 @converts("BlockLSTM", "BlockLSTMV2")
