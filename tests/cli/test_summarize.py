@@ -319,6 +319,30 @@ def test_what_an_iterator_gives_in_several_pieces_gets_a_placeholder_each(
         assert call(*command) == 0, command
 
 
+def test_of_ops_that_nothing_here_computes_no_run_is_proposed(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float[2,3] [[0.5, 1.0, -0.5], [1.0, -1.0, 2.0]])
+        own = AcmeSwish(x, T=float)
+        product = MatMul(own, w, T=float)
+        y = Softmax(product, T=float)
+    """
+    save(parse(text), "net.pb")
+    assert call("summarize", "net.pb") == 0
+    said = capsys.readouterr().out
+    assert "it does not run here: No OpKernel was registered to support Op 'AcmeSwish' used by 'own'" in said
+    assert "pocketgraph help custom-kernels" in said
+    commands = proposed("net.pb", capsys)
+    assert [command[0] for command in commands] == ["transform_graph", "view"]
+    for command in commands:
+        assert call(*command) == 0, command
+    assert call("check", "net.pb") == 1
+    assert "pocketgraph help custom-kernels" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("ending", ["tflite", "onnx"])
 def test_of_a_finished_file_a_time_and_a_picture_are_proposed(
     ending: str, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch

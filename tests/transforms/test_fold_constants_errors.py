@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from folding import SUM, fold
+from pocketgraph import transform
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,6 @@ def test_inputs_and_outputs_that_are_wrong(inputs: str, outputs: str, message: s
     [
         ("x = Placeholder(dtype=float)\ny = Add(x, gone, T=float)", "unknown input node 'gone'"),
         ("x = Placeholder(dtype=float)\ny = Add(x, z, T=float)\nz = Neg(y, T=float)", "2 nodes are in a cycle"),
-        ("x = Placeholder(dtype=float)\ny = Madd(x, x, T=float)", "Op type not registered 'Madd'"),
         (
             "x = Placeholder(dtype=int32)\ny = Neg(x, T=float)",
             "was passed int32 from x:0 incompatible with expected float",
@@ -54,6 +56,22 @@ def test_graphs_that_are_wrong(text: str, message: str) -> None:
         fold(text, "x", "y")
     assert "\n" not in str(caught.value)
     assert fold(text, "x", "y", "(ignore_errors=true)") if "gone" not in text else True
+
+
+def test_an_unknown_op_is_left_alone_and_what_lies_around_it_is_folded() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[2])
+        a = Const(float [1, 2])
+        b = AddV2(a, a, T=float)
+        own = AcmeMadd(x, b, T=float)
+        y = Neg(own, T=float)
+    """
+    folded = transform(parse(text), "mobile", inputs=["x"], outputs=["y"])
+    own = folded["own"]
+    assert (own.op, {**own.attrs}) == ("AcmeMadd", {"T": FLOAT})
+    assert folded.constant(own.inputs[1]).numpy().tolist() == [2, 4]
+    with pytest.raises(TransformError, match="Op type not registered 'AcmeMadd'"):
+        transform(parse(text), "fold_constants", inputs=["x"], outputs=["y"], compat="original")
 
 
 @pytest.mark.parametrize("parameters", ["(max_constant_size_in_bytes=-1)", "(max_constant_size_in_bytes=many)"])

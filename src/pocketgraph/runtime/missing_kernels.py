@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
@@ -68,6 +68,19 @@ def _outputs(node: Node) -> list[str]:
     return found
 
 
+def help_with_unknown(ops: Sequence[str]) -> str:
+    """What helps with ops that TensorFlow does not have."""
+    from pocketgraph.graph import opdefs
+
+    public = [name for name in opdefs.names() if not name.startswith("_")]
+    near = [hint for op in ops[:3] if (hint := did_you_mean(op, public))]
+    suggestion = f" ({' '.join(near)})" if near else ""
+    return (
+        f"TensorFlow itself has no op called {', '.join(map(repr, ops))}{suggestion}: for one of your own, "
+        "register what computes it in Python (pocketgraph help custom-kernels)"
+    )
+
+
 def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     """Makes sure that every node has a kernel, those of the functions that they call too.
 
@@ -91,15 +104,8 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     for op, names in missing.items():
         lines.append(f"No OpKernel was registered to support Op '{op}' used by {listed(names, 3, quoted=True)}")
     hints = []
-    known = opdefs.names()
-    unknown = [op for op in missing if op not in known]
-    if unknown:
-        near = [hint for op in unknown[:3] if (hint := did_you_mean(op, known))]
-        suggestion = f" ({' '.join(near)})" if near else ""
-        hints.append(
-            f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{suggestion}: for one of your own, "
-            "register what computes it in Python (pocketgraph help custom-kernels)"
-        )
+    unknown = [op for op in missing if not opdefs.find(op)]
+    hints += [help_with_unknown(unknown)] * bool(unknown)
     told_of: dict[str, list[str]] = {}
     for op in missing:
         if why := why_not(op):
@@ -109,7 +115,7 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
         for why, ops in told_of.items()
     ]
     hints.append(
-        "feed the tensors behind these nodes, fetch tensors before them, or take them out with "
-        "`pocketgraph transform_graph --transforms='strip_unused_nodes'` or 'remove_nodes(op=…)'"
+        "feed the tensors behind these nodes, fetch tensors before them, or take them out with the transforms "
+        "strip_unused_nodes or remove_nodes"
     )
     raise MissingKernelError("; ".join(lines), hint="; ".join(hints))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from pocketgraph.errors import command_on_model, option, quoted
-from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
 from pocketgraph.graph.op_traits import (
@@ -23,6 +23,7 @@ from pocketgraph.litert.cost_model import MOST_NODES
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.encoded_samples import file_form
+from pocketgraph.runtime.missing_kernels import help_with_unknown
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
@@ -54,6 +55,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     node = _written(graph, name)
     if node is None:
         return ""
+    if node.op not in graph.functions and opdefs.find(node.op) is None:
+        return help_with_unknown([node.op])
     if ragged := ragged_feeds(graph, name):
         return _help_with_ragged(graph, ragged)
     if node.op in ops_with("box_selection", "sequence_decoding") and (heads := heads_before(graph, node)):

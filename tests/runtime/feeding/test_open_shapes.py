@@ -41,6 +41,23 @@ def test_a_picture_has_the_size_that_the_last_layer_takes(declared: str) -> None
         assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 3)
 
 
+def test_no_open_side_is_so_short_that_windows_have_no_place() -> None:
+    """As of a network that reads lines of text: its height is stated, and its width is open."""
+    model = graph(
+        """
+        x = Placeholder(dtype=float, shape=[?,32,?,1])
+        halved = MaxPool(x, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID", T=float)
+        conv = Conv2D(halved, w, strides=[1,1,1,1], padding="SAME", T=float)
+        quartered = MaxPool(conv, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID", T=float)
+        y = Where(quartered, T=float)
+        """,
+        w=(3, 3, 1, 8),
+    )
+    (shape,) = synthetic_shapes(model, ["y"]).values()
+    with Session(model) as session:
+        assert 0 not in session.run("quartered", {"x": np.zeros(shape, np.float32)})[0].shape
+
+
 def test_a_row_has_as_many_numbers_as_the_matrix_has_rows() -> None:
     model = graph("x = Placeholder(dtype=float)\nz = Relu(x, T=float)\ny = MatMul(z, w, T=float)", w=(7, 2))
     assert synthetic_shapes(model, ["y"]) == {"x": (1, 7)}

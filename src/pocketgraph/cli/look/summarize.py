@@ -121,6 +121,8 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     if others := unregistered(node.op for node in graph):
         text = f"it runs only where a program registers its custom operators: {', '.join(others)}"
         console.print(escape(text), soft_wrap=True)
+    if not is_model_file(graph) and not variables and (why := missing_kernels(facts)):
+        console.print(escape(f"it does not run here: {why}"), soft_wrap=True)
     if variables and not has_values(path):
         text = (
             f"the values of {counted(variables, 'variable')} are not here: freeze_graph takes them from "
@@ -249,7 +251,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         f"pocketgraph verify {model} {small} --outputs={quoted(outputs)}",
         f"pocketgraph benchmark_model --graph={model}{flags}",
     ]
-    if flags is None or loops_by_numbers(facts.graph, fed):
+    if flags is None or loops_by_numbers(facts.graph, fed) or missing_kernels(facts):
         return [commands[0], f"pocketgraph view {model}"]
     return [commands[0], commands[2]] if random_nodes(facts.graph, chosen) else commands
 
@@ -272,6 +274,24 @@ def with_freezing(frozen: Summary, path: str, ready: ReadyModel) -> list[str]:
 
     name = "frozen.pb" if os.path.basename(path) != "frozen.pb" else "ready.pb"
     return [freeze_command(path, ready.freezing, name), *next_commands(frozen, name)]
+
+
+def missing_kernels(facts: Summary) -> str:
+    """Which ops nothing here computes that the main outputs need, and what may help; "" where all are computed."""
+    from pocketgraph.errors import MissingKernelError
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
+    from pocketgraph.runtime.engines.needed import needed
+    from pocketgraph.runtime.missing_kernels import check_kernels
+    from pocketgraph.runtime.tensor_names import fetch_endpoint
+
+    if facts.graph.dangling():
+        return ""
+    items = needed(facts.graph, (), [fetch_endpoint(facts.graph, name) for name in facts.main_outputs], ())
+    try:
+        check_kernels((item.node for item in items.values()), FunctionLibrary(facts.graph))
+    except MissingKernelError as error:
+        return str(error)
+    return ""
 
 
 def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:

@@ -273,6 +273,7 @@ def with_rest(wanted: Sequence[int | None], dims: Dims) -> Dims:
 
 def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> KerasTensor:
     """Tensors one after the other along an axis."""
+    values = of_one_type(writer, values)
     axis %= len(values[0].dims)
     sizes = [value.dims[axis] for value in values]
     known = [size for size in sizes if size is not None]
@@ -283,6 +284,15 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
 def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A tensor of whole numbers as floats; another as it is."""
     return value if value.dtype is FLOAT else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
+
+
+def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[KerasTensor]:
+    """Tensors of several types as Keras 3 puts them together: as floats where any is, else as the widest numbers."""
+    types = {value.dtype for value in values}
+    wide = FLOAT if FLOAT in types else max(types, key=lambda dtype: dtype.size)
+    return [
+        value if value.dtype is wide else writer.add("Cast", value, SrcT=value.dtype, DstT=wide) for value in values
+    ]
 
 
 def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:

@@ -19,6 +19,7 @@ from pocketgraph.formats.keras.layer_writer import (
     elements,
     expanded,
     joined,
+    of_one_type,
     pair,
     transposed,
     with_rest,
@@ -283,7 +284,7 @@ def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
             one = expanded(writer, one, 1)
         return one
 
-    made = reduce(both, inputs)
+    made = reduce(both, of_one_type(writer, inputs))
     return scaled(writer, made, 1 / len(inputs)) if writer.kind == "Average" else made
 
 

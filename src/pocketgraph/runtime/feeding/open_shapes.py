@@ -355,14 +355,16 @@ CARRYING = PADS | ops_with("passes", "elementwise", "sum", "product", "fused_bat
 def _fits(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], fetches: Sequence[str], types: Mapping[str, DType]
 ) -> bool:
-    """Whether nothing is certain to fail, no mean is that of nothing, and one sample leads to one row of results."""
+    """Whether nothing is certain to fail, no mean is that of nothing, all windows have a place, and one sample leads to
+    one row of results."""
     feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
     try:
         found = infer(graph, feeds, outputs=fetches, strict=True, complete=False)
     except GraphError:
         return False
-    averaged = (found.shape(canonical(node.data_inputs[0])).dims for node in graph if node.op == "Mean")
-    if any(0 in dims for dims in averaged if dims):
+    averaged = (canonical(node.data_inputs[0]) for node in graph if node.op == "Mean")
+    windows = (f"{node.name}:0" for node in graph if node.op in CONVOLUTIONS or "ksize" in node.attrs)
+    if any(0 in dims for name in (*averaged, *windows) if (dims := found.shape(name).dims)):
         return False
     if any(shape and shape[0] != 1 for shape in shapes.values()):
         return True

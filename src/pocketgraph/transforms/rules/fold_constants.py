@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from pocketgraph.errors import TransformError
+from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.formats.typed_list import in_typed_list
-from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name
+from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name, opdefs
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
 from pocketgraph.graph.node import canonical
@@ -72,16 +72,17 @@ def fold_constants(
         exclude_node: nodes that are not computed; may be repeated.
         max_constant_size_in_bytes: a result larger than this is not stored.
 
-    Differs from the original: an op that has no kernel here is left alone (the log names it); an op or attribute newer
-    than TensorFlow 1.15 is no error (with ``Compat.ORIGINAL``, the attribute is); attributes that are missing or wrong,
-    and shapes that do not fit, are an error only when a node that has them is computed; a negative
-    max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
-    (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of codes in a range of
-    no width gives zeros (there, NaN), and a QuantizeV2 of constants in an infinite range is an error.
+    Differs from the original: an op that has no kernel here is left alone (the log names it); an unknown op, or an op
+    or attribute newer than TensorFlow 1.15, is no error (with ``Compat.ORIGINAL``, unknown ops and the attribute are);
+    attributes that are missing or wrong, and shapes that do not fit, are an error only when a node that has them is
+    computed; a negative max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a
+    list of transforms (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of
+    codes in a range of no width gives zeros (there, NaN), and a QuantizeV2 of constants in an infinite range is an
+    error.
 
     Raises:
-        TransformError: an input or output is not in the graph; an input is no placeholder; an op is unknown or gets
-            inputs of wrong types; a node is to be placed with one that is not there; a kernel fails; a placeholder that
+        TransformError: an input or output is not in the graph; an input is no placeholder; an op gets inputs of wrong
+            types; a node is to be placed with one that is not there; a kernel fails; a placeholder that
             is needed is not among the inputs.
         GraphError: a reference leads nowhere, or nodes are in a cycle.
     """
@@ -102,10 +103,17 @@ def fold_constants(
 
 def _check_as_imported(graph: Graph) -> None:
     """Raises TransformError for what TensorFlow 1.15 would refuse to import: a node whose name is none, with a wrong or
-    missing attribute, or with inputs of shapes that do not fit; or two nodes of one name."""
+    missing attribute, of an unknown op, or with inputs of shapes that do not fit; or two nodes of one name."""
     check_duplicate_names(graph)
     for node in graph:
         check_name(node)
+        if node.op not in graph.functions and opdefs.find(node.op) is None:
+            raise TransformError(
+                f"Op type not registered '{node.op}'",
+                where=f"node '{node.name}'",
+                hint=did_you_mean(node.op, opdefs.names())
+                or "write fold_constants(ignore_errors=true) to pass over this rule",
+            )
         check_attributes(node)
     for name, problem in infer(graph).problems.items():
         if graph[name].op in UNCHECKED:

@@ -31,10 +31,10 @@ def merge_duplicate_nodes(graph: Graph, *, compat: Compat = Compat.FIXED) -> Gra
     when their encoded values are.
 
     Differs from the original: the nodes keep their order (there, they come out shuffled); names of inputs and outputs
-    may have a port; calls of the library's functions stay apart (there, they are an error).
+    may have a port; calls of the library's functions, and unknown ops, stay apart (there, they are an error).
 
     Raises:
-        TransformError: an op is unknown.
+        TransformError: an op is unknown, and ``compat`` is "original".
     """
     if compat.original:
         check_duplicate_names(graph)
@@ -271,15 +271,15 @@ def _readers(count: int, starts: array[int], sources: array[int]) -> tuple[array
 
 
 def _ops_that_stay_apart(graph: Graph, compat: Compat) -> set[str]:
-    """Ops with a state of their own, and functions, which may call such ops."""
+    """Ops with a state of their own, unknown ones, and functions, which may call such ops."""
     apart: set[str] = set() if compat.original else set(graph.functions)
     for node in graph:
         if node.op in apart:
             continue
         found = opdefs.find(node.op)
-        if found is None:
+        if found is None and compat.original:
             hint = did_you_mean(node.op, opdefs.names())
             raise TransformError(f"Op type not registered '{node.op}'", where=f"node '{node.name}'", hint=hint)
-        if found.stateful:
+        if found is None or found.stateful:
             apart.add(node.op)
     return apart

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
+from pocketgraph.errors import GraphError, TransformError, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, NO_DEFAULT_PLACEHOLDERS
@@ -79,7 +79,7 @@ def flow_of(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Flow
 
     Raises:
         GraphError: an input refers to no node, or nodes are in a cycle that is no loop.
-        TransformError: an op is unknown, or an input or output is not in the graph, is named twice, or there is none.
+        TransformError: an input or output is not in the graph, is named twice, or there is none.
     """
     steps = imported(graph)
     feeds, fetches = _endpoints(graph, steps, inputs, outputs)
@@ -171,18 +171,10 @@ def _with_defaults(graph: Graph, node: Node, cache: dict[str, Mapping[str, AttrV
 
 
 def _defaults(graph: Graph, node: Node) -> Mapping[str, AttrValue]:
-    """The defaults of an op, without those that TensorFlow 1.15 does not know of an op that it knows."""
-    if node.op in graph.functions:
-        return {}
-    found = opdefs.find(node.op)
-    if found is None:
-        near = did_you_mean(node.op, opdefs.names())
-        raise TransformError(
-            f"Op type not registered '{node.op}'",
-            where=f"node '{node.name}'",
-            hint=near or "write fold_constants(ignore_errors=true) to pass over this rule",
-        )
-    return found.written_defaults
+    """The defaults of an op, without those that TensorFlow 1.15 does not know of an op that it knows; of an unknown op
+    none."""
+    found = opdefs.find(node.op) if node.op not in graph.functions else None
+    return {} if found is None else found.written_defaults
 
 
 def _endpoints(
