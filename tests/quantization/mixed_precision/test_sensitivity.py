@@ -11,6 +11,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -131,6 +132,20 @@ def test_one_sample_weighs_a_very_heavy_program_whose_noise_is_far_below_what_ma
     assert len(state.resume.get(sensitivity.RESUMED)) == used
     first = powers_of_codes(program, SAMPLES[:used], {value: state.ranges[value] for value in state.sensitivity})
     np.testing.assert_allclose(list(state.sensitivity.values()), noise_of_codes(first), rtol=1e-6)
+
+
+def test_fewer_samples_weigh_a_program_of_very_many_operations(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = QuantizationState(program, lambda: iter(SAMPLES), 3, QuantizationOptions())
+    state.ranges = {value: Range(-2.0, 2.5) for o in program.operations for value in (*o.outputs, *program.inputs)}
+    monkeypatch.setattr(step_limits, "HEAVY_SENSITIVITY_SAMPLES", 1)
+    assert step_limits.weighed_samples(100, 200) == 400
+    monkeypatch.setattr(step_limits, "MOST_OPERATIONS_WEIGHED", 2 * len(state.ranges) * len(program.operations))
+    assert sensitivity.measure_sensitivity(state)
+    assert len(state.resume.get(sensitivity.RESUMED)) == 2
+    monkeypatch.setattr(step_limits, "MOST_OPERATIONS_WEIGHED", 1)
+    assert step_limits.weighed_samples(100, 200) == 1
 
 
 @pytest.mark.parametrize(("bits", "used"), [("int16", 1), ("int8", 3)])

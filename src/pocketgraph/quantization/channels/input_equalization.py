@@ -28,10 +28,10 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.mixed_precision.sensitivity import (
+    RESUMED,
     decibels,
     noise_of_codes,
     powers_of_codes,
-    samples_weighed_on,
 )
 from pocketgraph.quantization.observing.calibration import observe_tensors
 from pocketgraph.quantization.ranges.range_selection import choose
@@ -154,8 +154,7 @@ def apply(state: QuantizationState) -> bool:
         return False
     seen = observe_tensors(state, found.program, [found.new])
     span = choose(seen[found.new], state.range_method)
-    most = samples_weighed_on(state.program)  # those that the noise before was measured on
-    samples = islice(state.samples(), min(state.count, most))
+    samples = islice(state.samples(), len(state.resume.get(RESUMED)))  # those that the noise before was measured on
     powers = powers_of_codes(found.program, samples, {found.new: span}, threads=state.options.threads)
     noise = float(noise_of_codes(powers)[0])
     if noise >= state.sensitivity[found.old]:

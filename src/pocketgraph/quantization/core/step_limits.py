@@ -33,6 +33,9 @@ HEAVY_SENSITIVITY_SAMPLES = 4
 VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program from which two samples do, where it gives many scores
 MANY_SCORES = 100  # numbers in a sample's scores, over which its noise evens out; of few it differs by the sample
 VERY_HEAVY_SENSITIVITY_SAMPLES = 2
+MOST_OPERATIONS_WEIGHED = (
+    8_000_000  # runs of one, for all samples and tensors together; unrolled loops have many of each
+)
 SAMPLE_DECIBELS = 3.0  # less noise than a step acts on, with which one sample does: a second would need thrice as much
 SAMPLE_DECIBELS_INT16 = 20.0  # the same of int16 codes, which are seldom any louder, and of however few scores
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
@@ -135,6 +138,11 @@ def sensitivity_samples(operations: Iterable[Operation], scores: int) -> int:
     if work > VERY_HEAVY_MULTIPLICATIONS and scores >= MANY_SCORES:
         return VERY_HEAVY_SENSITIVITY_SAMPLES
     return HEAVY_SENSITIVITY_SAMPLES if work > HEAVY_MULTIPLICATIONS else MOST_SENSITIVITY_SAMPLES
+
+
+def weighed_samples(tensors: int, operations: int) -> int:
+    """How many samples are worth their time to weigh ``tensors`` in, each with half of the ``operations`` or so."""
+    return max(MOST_OPERATIONS_WEIGHED // max(tensors * operations, 1), HEAVY_SENSITIVITY_SAMPLES)
 
 
 def judged_samples(operations: Iterable[Operation], *, has_limit: bool) -> int:

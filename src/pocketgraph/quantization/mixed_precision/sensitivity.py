@@ -247,7 +247,7 @@ def measure_sensitivity(state: QuantizationState) -> bool:
         shared[leader] = shared[leader].union(span) if leader in shared else span
     spans = {value: shared[leaders[value]] for value in touched}
     most = samples_weighed_on(program)
-    count = min(state.count, most)
+    count = min(state.count, most, step_limits.weighed_samples(len(touched), len(program.operations)))
     known = state.resume.get(RESUMED)
     waiting = [at for at in range(count) if str(at) not in known]
     kept = set(waiting)
