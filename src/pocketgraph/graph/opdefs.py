@@ -4,8 +4,8 @@ The table is ``opdefs.jsonl.gz``, made by ``tools/build_opdefs.py``, of two gzip
 are made of, which are unpacked first, and all others. Each holds one JSON list a line, sorted by op,
 ``[name, inputs, outputs, attributes, more]``. An argument is ``[name, type, number_attr, is_ref]``, its type a type's
 name, ``$T`` for the attribute that holds it, or ``*T`` for the attribute that holds a list of types. An attribute is
-``[name, kind, {default, allowed, newer, minimum, since}]``. What is empty at the end is left out. Lines are decoded when
-their op is asked for.
+``[name, kind, {default, allowed, newer, minimum, since}]``. What is empty at the end is left out. Lines are decoded
+when their op is asked for.
 """
 
 from __future__ import annotations
