@@ -82,7 +82,7 @@ def fold_constants(
     Differs from the original: an op that has no kernel here is left alone (the log names it); an op or attribute newer
     than TensorFlow 1.15 is no error (with ``Compat.ORIGINAL``, the attribute is); attributes that are missing or wrong,
     and shapes that do not fit, are an error only when a node that has them is computed (with ``Compat.ORIGINAL``,
-    always, but for sizes that 1.15 compares by values, as those of ScatterNd); a call of a function with constants stays
+    always, but for sizes that 1.15 compares by values, as those of ScatterNd); a function called with constants stays
     (there, and with ``Compat.ORIGINAL``, an error); a negative
     max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
     (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of codes in a range of
