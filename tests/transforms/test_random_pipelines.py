@@ -262,3 +262,17 @@ def test_calls_of_the_librarys_functions_are_not_printed() -> None:
     assert [node.name for node in transform(graph, "insert_logging", "x", "z") if node.op == "Print"] == ["x__print__"]
     with pytest.raises(TransformError):
         transform(graph, "insert_logging", "x", "z", compat="original")
+
+
+def test_fold_constants_has_no_functions_for_a_call_of_constants_in_the_original() -> None:
+    body = (Node("twice", "Add", ["a", "a"], {"T": FLOAT}),)
+    graph = parse("""
+        two = Const(float 2.0)
+        four = PartitionedCall(two, Tin=[float], Tout=[float], f=func(Twice))
+        x = Placeholder(dtype=float, shape=[2])
+        y = Mul(x, four, T=float)
+    """).replace(functions={"Twice": Function("Twice", body)})
+    with pytest.raises(TransformError, match="node 'four': No function library is provided"):
+        transform(graph, "fold_constants", "x", "y", compat="original")
+    for call, compat in (("fold_constants", "fixed"), ("fold_constants(exclude_op=PartitionedCall)", "original")):
+        assert "four" in transform(graph, call, "x", "y", compat=compat)

@@ -11,10 +11,12 @@ from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name, op
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
 from pocketgraph.graph.node import canonical
+from pocketgraph.graph.op_traits import FUNCTION_CALLS
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.import_checks import check_attributes, check_name
+from pocketgraph.transforms.original.import_shapes import wrong_shapes
 from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_duplicate_names, numbers
 from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
@@ -29,8 +31,13 @@ from pocketgraph.transforms.tool import transform
 
 log = logging.getLogger("pocketgraph.transforms")
 
-UNCHECKED = frozenset({"Transpose", "Conv2DBackpropInput"})
-"""Ops whose inputs the original accepts at first even when they make no sense, such as the permutation [0, 0]."""
+UNCHECKED = frozenset({
+    "BlockLSTM", "BlockLSTMV2", "Conv2DBackpropInput", "CropAndResizeGradBoxes", "ResizeBicubicGrad",
+    "ResizeBilinearGrad", "SoftmaxCrossEntropyWithLogits", "SparseAdd", "SparseDenseCwiseAdd", "SparseDenseCwiseDiv",
+    "SparseDenseCwiseMul", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSlice", "Transpose",
+})  # fmt: skip
+"""Not a trait: ops whose inputs the original accepts at first even when they make no sense, such as the permutation
+[0, 0], as far as ``import_shapes`` does not say otherwise."""
 UNLIMITED = 1 << 63  # bytes
 SHAPELESS = frozenset({"TensorArrayGatherV3", "TensorArrayConcatV3", "TensorArrayGatherV2", "TensorArrayConcatV2"})
 """Not a trait: ops whose shape the original does not infer; a question for it is left to run time, as there."""
@@ -75,10 +82,11 @@ def fold_constants(
     Differs from the original: an op that has no kernel here is left alone (the log names it); an unknown op, or an op
     or attribute newer than TensorFlow 1.15, is no error (with ``Compat.ORIGINAL``, unknown ops and the attribute are);
     attributes that are missing or wrong, and shapes that do not fit, are an error only when a node that has them is
-    computed; a negative max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a
-    list of transforms (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of
-    codes in a range of no width gives zeros (there, NaN), and a QuantizeV2 of constants in an infinite range is an
-    error.
+    computed (with ``Compat.ORIGINAL``, always, but for sizes that 1.15 compares by values, as those of ScatterNd); a
+    function called with constants stays (there, and with ``Compat.ORIGINAL``, an error); a negative
+    max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
+    (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of codes in a range of
+    no width gives zeros (there, NaN), and a QuantizeV2 of constants in an infinite range is an error.
 
     Raises:
         TransformError: an input or output is not in the graph; an input is no placeholder; an op gets inputs of wrong
@@ -94,6 +102,9 @@ def fold_constants(
     flow = flow_of(cleaned, graph.inputs, graph.outputs)
     found = find_constants(flow, static_shapes(cleaned, flow), exclude_op=exclude_op, exclude_node=exclude_node)
     for op, name in found.missing.items():
+        if compat.original and op in FUNCTION_CALLS:
+            hint = f"run fold_constants(exclude_op={op}), or compat=fixed goes on"
+            raise TransformError("No function library is provided", where=f"node '{name}'", hint=hint)
         log.warning("fold_constants: no kernel computes the op '%s' (node '%s'), so it stays", op, name)
     largest = max_constant_size_in_bytes if max_constant_size_in_bytes >= 0 else UNLIMITED
     added = replace_constants(flow, found, largest)
@@ -115,11 +126,14 @@ def _check_as_imported(graph: Graph) -> None:
                 or "write fold_constants(ignore_errors=true) to pass over this rule",
             )
         check_attributes(node)
-    for name, problem in infer(graph).problems.items():
-        if graph[name].op in UNCHECKED:
-            continue
-        hint = "give strip_unused_nodes the right shape, or write fold_constants(ignore_errors=true)"
-        raise TransformError(problem, where=f"node '{name}'", hint=hint)
+    inferred = infer(graph.replace(versions=Versions()))
+    for node in graph:
+        problem = wrong_shapes(node, [inferred.shape(ref) for ref in node.data_inputs])
+        if not problem and node.op not in UNCHECKED:
+            problem = inferred.problems.get(node.name, "")
+        if problem:
+            hint = "give strip_unused_nodes the right shape, or write fold_constants(ignore_errors=true)"
+            raise TransformError(problem, where=f"node '{node.name}'", hint=hint)
 
 
 def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
