@@ -44,6 +44,19 @@ def small(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(("name", "has_classes"), [("action", False), ("class_score", True)])
+def test_actions_are_judged_as_numbers(small: pathlib.Path, name: str, has_classes: bool) -> None:
+    weights = const("w", np.random.default_rng(1).normal(size=(16, 80)).astype(np.float32))
+    head = parse(f"x = Placeholder(dtype=float, shape=[?,16])\nl = MatMul(x, w, T=float)\n{name} = Tanh(l, T=float)")
+    save(Graph([*head, weights]), small / "actor.pb")
+    for mode in ("static", "dynamic"):
+        files = (small / "actor.pb", "--calibrate", small / "cal.npz", "-o", small / "actor.tflite")
+        assert call("quantize", *files, "--mode", mode) == 0
+        report = json.loads((small / "actor.report.json").read_text("utf-8"))
+        assert (report["agreement"] is not None) == has_classes, mode
+        assert report["snr_db"] > 25
+
+
 def test_a_model_is_quantized_reported_on_and_judged(small: pathlib.Path, capsys: Any) -> None:
     out = small / "net.tflite"
     assert call("quantize", small / "net.pb", "--calibrate", small / "cal.npz", "-o", out) == 0

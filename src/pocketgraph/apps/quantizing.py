@@ -141,8 +141,9 @@ def quantize(
     check_is_there(samples)
     check_is_there(judge)
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    kept_whole = () if io == "float" else ("large_windows",)  # small devices take no longer for a large window
     way = Quantizer(
-        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
+        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, (*without, *kept_whole), signature,
         shapes or {}, is_static=mode == "static",
     )  # fmt: skip
     if mode == "static":

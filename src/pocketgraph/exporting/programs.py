@@ -143,7 +143,7 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
         {p.tensor: p.sizes or () for p in entry.inputs},
         may_hold_codes=True,
     )
-    return canonicalize(_lowered(simple, target, custom), ("finite_masks",))  # floats have an infinity
+    return canonicalize(_lowered(simple, target, custom), ("finite_masks", "large_windows"))  # floats have an infinity
 
 
 def quantized_program(

@@ -135,7 +135,6 @@ def compare_programs(
     threads: int = 1,
     repetitions: int = 1,
     *,
-    are_forecasts: bool = False,
     tags: Array | None = None,
     may_be_logits: bool | None = None,
 ) -> ProgramComparison:
@@ -147,12 +146,11 @@ def compare_programs(
         truth: see Truth.
         threads: how many threads to compute with.
         repetitions: how many times a sample is fed in one run.
-        are_forecasts: see ``Comparison``.
         tags: which tags are true of each sample, 0 or 1 each, [samples, tags]; None where answers are no tags.
         may_be_logits: whether a single score may be the logit of the second of two classes, see ``are_logits``; None
             where it tells no classes apart.
     """
-    result = ProgramComparison(Comparison(are_forecasts=are_forecasts), None, None)
+    result = ProgramComparison(Comparison(are_forecasts=outcome.are_forecasts), None, None)
     if tags is not None:
         result.exact, result.coded = TagAccuracy(), TagAccuracy()
     labels: Sequence[int] | Array | None = tags

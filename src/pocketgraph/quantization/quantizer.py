@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets.class_labels import two_classes
-from pocketgraph.datasets.class_scores import may_give_logits, outputs_of_numbers
+from pocketgraph.datasets.class_scores import gives_actions, may_give_logits, outputs_of_numbers
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
@@ -192,6 +192,7 @@ class Quantizer:
             self.program, samples, 0 if data is None else len(data), dynamic=dynamic, graphs=self.graphs,
             bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
+        outcome.are_forecasts = gives_actions(self.graphs[0], self.outputs[0])
         return self.made(outcome, None, threads, progress)
 
     def quantized(
@@ -229,6 +230,7 @@ class Quantizer:
         def judged(outcome: QuantizationState) -> ProgramComparison:
             left_out = outcome.left_out if judging is data else ()
             used = judging.without(left_out)
+            outcome.are_forecasts = gives_forecasts
             return compare_programs(
                 outcome,
                 used.samples,
@@ -236,7 +238,6 @@ class Quantizer:
                 lambda scores: used.truth(names, scores),
                 options.threads,
                 used.repetitions,
-                are_forecasts=gives_forecasts,
                 tags=None if tags is None else np.delete(tags, left_out, axis=0),
                 may_be_logits=may_give_logits(self.graphs[0], self.outputs[0]) if is_single else None,
             )
@@ -274,7 +275,7 @@ class Quantizer:
         )
 
     def _kinds(self, judging: Dataset, names: Sequence[str] | None) -> tuple[bool, Array | None]:
-        """Whether the samples tell numbers that the first output forecasts, and the tags that they tell, if any.
+        """Whether the first output is of numbers, as samples tell or a tanh without classes, and their tags, if any.
 
         Raises:
             UsageError: labels do not fit.
@@ -286,7 +287,7 @@ class Quantizer:
         classes = judging.truth(names, answer.size)
         wanted = judging.wanted(answer.size) if classes is None else None
         if wanted is None:
-            return False, None
+            return classes is None and gives_actions(self.graphs[0], self.outputs[0]), None
         return are_forecasts(wanted, answer), wanted if are_tags(wanted, answer) else None
 
     def made(

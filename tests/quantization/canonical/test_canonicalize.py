@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pocketgraph import quantize
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.canonical import canonicalize, function_recognition
-from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.runtime import Session
 from quantize_nets import float_program
@@ -470,3 +471,37 @@ def test_a_bias_behind_frames_as_pictures_goes_into_its_layer_however_large_they
     )
     assert "ADD" not in codes_of(graph)
     assert_same_numbers(graph, rng.normal(size=(1, 4, 6, 6, 2)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("side", "parts"), [(5, 1), (7, 3)])
+def test_large_windows_are_sums_of_small_ones_in_every_mode(side: int, parts: int) -> None:
+    """XNNPACK has kernels of up to 25 elements; LiteRT takes 100 times as long for 49 codes."""
+    channels = 40
+    graph = graph_of(
+        f"""
+        x = Placeholder(dtype=float, shape=[1, 12, 12, {channels}])
+        deep = DepthwiseConv2dNative(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        normal = FusedBatchNorm(deep, gamma, beta, mean, variance, T=float, is_training=false, epsilon=0.001)
+        y = Relu(normal, T=float)
+        """,
+        w=rng.normal(size=(side, side, channels, 1)).astype(np.float32),
+        gamma=np.ones(channels, np.float32),
+        beta=rng.normal(size=channels).astype(np.float32),
+        mean=rng.normal(size=channels).astype(np.float32),
+        variance=np.full(channels, 50, np.float32),
+    )
+    samples = rng.normal(size=(20, 12, 12, channels)).astype(np.float32)
+    assert_same_numbers(graph, samples[:1])
+    for mode, io in (("static", "float"), ("static", "int8"), ("dynamic", "float"), ("weights", "float")):
+        made = quantize(graph, samples if mode == "static" else None, mode=mode, io=io)
+        program = made.program
+        windows = [o.inputs[1] for o in program.operations if o.code == "DEPTHWISE_CONV_2D"]
+        whole = io == "int8"
+        assert len(windows) == (1 if whole else parts)
+        assert all(w is not None and w.shape[1] * w.shape[2] <= 25 for w in windows) != (whole and side == 7)
+        if side == 7:  # the parts count as the one layer that they are
+            stored = [v.dtype.name for o in program.operations for v in o.inputs if v is not None and v.constant]
+            assert stored.count("int8") == len(windows)
+        (wanted,) = ProgramRunner(float_program(graph, ["y"]))([samples[:1]])
+        (given,) = ProgramRunner(program).numbers(as_fed([samples[:1]], program.inputs))
+        assert np.square(wanted - given).sum() < 10**-2.5 * np.square(wanted).sum(), mode

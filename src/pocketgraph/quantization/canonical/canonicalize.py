@@ -22,6 +22,7 @@ from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
+from pocketgraph.litert.rewriting.large_windows import cut_large_windows
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, batches_as_pictures, dilate
 from pocketgraph.litert.rewriting.strength_reduction import (
@@ -219,6 +220,7 @@ CANONICAL_PASSES = (
     Pass("reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing),
     Pass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
     Pass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
+    Pass("large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows),
     Pass("reshape_merging", "reshapes in a row are one", merge_reshapes),
 )
 """What is done, in order; each can be left out by its name."""

@@ -42,6 +42,7 @@ class QuantizationState:
         converted: the eight-bit program, once the steps have made it.
         judged: its first outputs beside those of the float program, on all samples that it was judged on.
         are_unseen: whether those are others than it was calibrated with.
+        are_forecasts: whether the first output is of numbers, see ``Comparison``.
         notes: what was done and why, a sentence each.
         done: what became of each step, by its name.
     """
@@ -66,6 +67,7 @@ class QuantizationState:
     converted: ConvertedProgram = field(init=False)
     judged: Comparison | None = None
     are_unseen: bool = False
+    are_forecasts: bool = False
     notes: list[str] = field(default_factory=list)
     done: dict[str, str] = field(default_factory=dict)
 

@@ -249,8 +249,10 @@ def layer_statistics(program: Program, graphs: Sequence[Graph]) -> dict[Operatio
         by_node.update(trained_statistics(graph))
         activations.update(node.name for node in graph if node.op in (*ACTIVATION_OPS, *PASSES))
     found = {}
-    for operation in program.operations if by_node else ():
-        if not is_layer(operation) or not is_reducible(operation):
+    layers = [operation for operation in program.operations if is_layer(operation)] if by_node else []
+    uses = Counter(operation.nodes for operation in layers)  # several are parts of one, and their sum is normalized
+    for operation in layers:
+        if not is_reducible(operation) or uses[operation.nodes] > 1:
             continue
         last = next((name for name in reversed(operation.nodes) if name not in activations), "")
         if last in by_node and len(by_node[last].mean) == operation.outputs[0].shape[-1]:
@@ -322,7 +324,10 @@ def wider_weights(codes: WeightOnlyCodes, *, dynamic: bool) -> dict[Operation, i
     float. Where nothing is known of a layer's noise, it stays in float if it has few weights. With ``dynamic``, layers
     that LiteRT computes with codes stay in float only where they are little of the work.
     """
-    few = [o for o in codes.weights if operator_rules.weights(o).size < step_limits.FEWEST_COMPRESSED_ELEMENTS]
+    of_nodes: Counter[Sequence[str]] = Counter()  # the parts of a window that is cut are one layer
+    for nodes, value in {(o.nodes, operator_rules.weights(o)) for o in codes.weights}:
+        of_nodes[nodes] += value.size
+    few = [o for o in codes.weights if of_nodes[o.nodes] < step_limits.FEWEST_COMPRESSED_ELEMENTS]
     stored = {operator_rules.weights(o) for o in codes.weights}  # once, also where the steps of a loop share them
     room = step_limits.MOST_SPARED_BYTES_SHARE * sum(value.size for value in stored)
     room += sum(_stored_bytes(codes, o, 32) for o in few if o in codes.noise)

@@ -206,7 +206,9 @@ def compare_layers(
     values = [v for v in values if stands_for[v] in alive]
     probed, probes = with_probes(outcome)
     layers = dict.fromkeys(probe.operation.outputs[0] for probe in probes.values())
-    result = LayerComparison({value: Likeness() for value in values}, {}, Comparison())
+    result = LayerComparison(
+        {value: Likeness() for value in values}, {}, Comparison(are_forecasts=outcome.are_forecasts)
+    )
     for operation, kind in probes.values():
         result.apart.setdefault(operation, {})[kind] = Likeness()
     if not any(True for _ in islice(samples(), 1)):
