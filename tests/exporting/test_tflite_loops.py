@@ -1,4 +1,4 @@
-"""Loops that stay loops in .tflite files and C libraries: TensorFlow's numbers, with and without XNNPACK."""
+"""Loops and branches that stay such in .tflite files and C libraries: TensorFlow's numbers, also without XNNPACK."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ FOLDER = ROOT / "tests" / "fixtures" / "loops"
 GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
 NAMES = graph_names(FOLDER)
 RECURRENT = ["dynamic_rnn", "lstm"]
+BRANCHES = ["branch_in_loop", "branches", "branches_1", "cases", "loop_in_branch"]
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -66,7 +67,9 @@ def assert_near(found: list[np.ndarray[Any, Any]], name: str, apart: float) -> N
 def test_the_numbers_are_tensorflows(name: str, tmp_path: pathlib.Path) -> None:
     made = exported(name, tmp_path / "net.tflite")
     assert all(check.passed for check in made.checks)
-    assert any(node.op == "tfl.while" for node in pocketgraph.load(tmp_path / "net.tflite"))
+    ops = {node.op for node in pocketgraph.load(tmp_path / "net.tflite")}
+    assert ("tfl.if" in ops) == (name in BRANCHES)
+    assert ("tfl.while" in ops) == (name not in ("branches", "branches_1", "cases"))
     for threads in (1, 2):
         for plain in (False, True):
             assert_near(interpreted(tmp_path / "net.tflite", name, threads=threads, plain=plain), name, 1e-6)
@@ -83,7 +86,7 @@ def test_a_session_gives_the_same_of_the_file(name: str, tmp_path: pathlib.Path)
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.tflite")))
 def test_files_of_the_converter_are_read_and_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     graph = pocketgraph.load(FOLDER / f"{name}.tflite")
-    assert any(node.op in ("tfl.while", "tfl.unidirectional_sequence_lstm") for node in graph)
+    assert any(node.op in ("tfl.while", "tfl.if", "tfl.unidirectional_sequence_lstm") for node in graph)
     with pocketgraph.Session(graph) as session:
         found = session.run(list(session.outputs), dict(zip(session.inputs, feeds_of(name).values(), strict=True)))
     assert_near(found, name, 1e-5)
@@ -181,7 +184,8 @@ def test_a_c_library_has_them_in_line(name: str, tmp_path: pathlib.Path) -> None
     for _ in range(2):
         assert_near(results(program, list(feeds_of(name).values()), tmp_path), name, 2e-6)
     text = (tmp_path / "net.c").read_text()
-    assert "    for (;;) { /*" in text
+    assert ("    for (;;) { /*" in text) == (name not in ("branches", "branches_1", "cases"))
+    assert ("} else { /*" in text) == (name in BRANCHES)
     if name == "dynamic_rnn":  # the array is changed in its place, and copied by no round
         assert "        pg_update_rows(" in text
         assert ", 14400)" not in text.partition("for (;;)")[2]

@@ -10,8 +10,7 @@ import numpy as np
 from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.op_traits import MERGE, SWITCH
+from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.part_lowering import Trial
@@ -201,17 +200,26 @@ def quantized_program(
     return program, [*notes, *left_in_float(program, ports, io)]
 
 
-def widened_ports(entry: EntryPoint, program: Program) -> list[str]:
-    """What goes in and out as float32 where the graph has floats of 16 bits, a sentence each."""
+def port_notes(entry: EntryPoint, program: Program) -> list[str]:
+    """What is to be known of a program's inputs and outputs, a sentence each: which are float32 where the graph has
+    floats of 16 bits, and which inputs may be what branches go by."""
     ports = [
         *zip(["input"] * len(entry.inputs), entry.inputs, program.inputs, strict=True),
         *zip(["output"] * len(entry.outputs), entry.outputs, program.outputs, strict=True),
     ]
-    return [
+    notes = [
         f"the {side} '{port.name}' is float32, the graph's is {port.dtype.name}"
         for side, port, value in ports
         if port.dtype.name in NARROW and value.dtype is FLOAT
     ]
+    if any(operation.code == "IF" for each in program.programs() for operation in each.operations):
+        notes += [
+            f"'{port.name}' decides while running which way a branch goes; "
+            f"{option('feed', 'values')}={port.name}=false (or true) sets it for good"
+            for side, port, value in ports
+            if side == "input" and value.dtype is BOOL and value.size == 1
+        ]
+    return notes
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
@@ -221,7 +229,7 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
         graph = simple.known.graph
         trial = Trial(graph, simple.nodes, simple.outputs, simple.inferred, list(simple.inputs))
         reasons = _causes(trial.reasons) or {refusal.node: refusal.reason}
-        if simple.has_loops and graph[refusal.node].op not in (*MERGE, *SWITCH):
+        if simple.has_control_flow:
             others = {name: reason for name, reason in reasons.items() if not is_of_loop(graph[name], simple.inferred)}
             reasons = {**others, refusal.node: refusal.reason}
         raise LackingError(target, graph, reasons) from refusal

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,16 @@ class Emit(Operands[Value]):
         for operation in self.operations[start:]:
             if any(value.size * value.dtype.size > self._most for value in operation.outputs):
                 raise Unsupported("its result would take more memory than one may", node.name)
+
+    @contextmanager
+    def inside(self, values: Mapping[str, Value]) -> Iterator[list[Operation]]:
+        """Collects operations in a list of their own, which see only these values by tensor name, and constants."""
+        outside = self.operations, self.values, self._rounded
+        self.operations, self.values, self._rounded = [], dict(values), {}
+        try:
+            yield self.operations
+        finally:
+            self.operations, self.values, self._rounded = outside
 
     def _check_op_edges(self) -> None:
         from pocketgraph.litert.nan_and_overflow import OPS  # only strict sessions ask

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pocketgraph.errors import FreezeError
-from pocketgraph.graph import AttrValue, DType, Node, const, node_name
+from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL, INT32
+from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied
 
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default
@@ -163,6 +164,54 @@ def lowered_while(
             inputs = [turn.results[index], *waits, *effects]
             nodes.append(Node(f"{prefix}/next_{index}", "NextIteration", inputs, {"T": dtype}))
     return InlinedBody(nodes, results, [f"{prefix}/exit_{first}"])
+
+
+def with_binary_switches(graph: Graph) -> Graph:
+    """The graph with a chain of Switches for each of several ways, and one of Merges that join these again.
+
+    ::
+
+        y = _SwitchN(x, i)      ->   y/way_0 = Switch(x, i == 0)    y/way_1 = Switch(y/way_0, i == 1)   …
+        z = Merge(a, b, c)      ->   z/rest_1 = Merge(b, c)         z = Merge(a, z/rest_1)
+    """
+    if not any(node.op == "_SwitchN" for node in graph):
+        return graph
+    renamed: dict[str, str] = {}
+    tests: set[str] = set()
+    nodes: list[Node] = []
+    for node in graph:
+        if node.op == "_SwitchN":
+            value, index = node.data_inputs
+            ways = int(node.attr("num_outs", 1))
+            for way in range(ways - 1):
+                test = f"{node_name(index)}/{parse_ref(index).port}/is_{way}"
+                if test not in tests:
+                    nodes.append(const(f"{test}/number", np.int32(way)))
+                    nodes.append(Node(test, "Equal", [index, nodes[-1].name], {"T": INT32}))
+                    tests.add(test)
+                nodes.append(
+                    Node(
+                        f"{node.name}/way_{way}", "Switch", [value, test, *node.control_inputs], {"T": node.dtype("T")}
+                    )
+                )
+                value = nodes[-1].name
+                renamed[_port(node.name, way)] = _port(value, 1)
+            renamed[_port(node.name, ways - 1)] = value
+            nodes.append(Node(node.name, "NoOp", node.control_inputs))
+        elif node.op == "Merge" and len(node.data_inputs) > 2 and not _tells_which(graph, node):
+            *first, rest = node.data_inputs
+            for at in range(len(first) - 1, 0, -1):
+                nodes.append(Node(f"{node.name}/rest_{at}", "Merge", [first[at], rest], _merged(node.dtype("T"))))
+                rest = nodes[-1].name
+            nodes.append(Node(node.name, "Merge", [first[0], rest, *node.control_inputs], _merged(node.dtype("T"))))
+        else:
+            nodes.append(node)
+    return rename_inputs(graph.replace(nodes), renamed)
+
+
+def _tells_which(graph: Graph, merge: Node) -> bool:
+    """Whether it is asked which of its inputs a Merge takes."""
+    return any(f"{merge.name}:1" in node.data_inputs for node in graph.consumers.get(merge.name, ()))
 
 
 def as_bool(name: str, tensor: str, dtype: DType) -> tuple[str, list[Node]]:

@@ -17,7 +17,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.function_body import reachable_functions
-from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, ops_with
+from pocketgraph.graph.op_traits import ENTER, MERGE, PLACEHOLDERS, ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
@@ -26,11 +26,11 @@ from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
+from pocketgraph.passes.control_flow_lowering import with_binary_switches
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.loop_lowering import LoopLowering
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.description import LATE
-from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -134,15 +134,15 @@ class Simplified:
     outputs: list[str]
 
     @property
-    def has_loops(self) -> bool:
-        """Whether there are loops that stay loops, as their length is known only while running, or is great."""
-        return any(frame is not ROOT for frame in self.known.plan.frames.values())
+    def has_control_flow(self) -> bool:
+        """Whether there are branches that the input decides, or loops that stay loops: a Merge joins either."""
+        return any(item.node.op in MERGE for item in self.known.plan.items.values())
 
     @cached_property
     def inferred(self) -> Inferred:
-        """What is known of the graph's tensors, in loops too."""
+        """What is known of the graph's tensors, in loops and branches too."""
         known = self.known
-        if not self.has_loops:
+        if not self.has_control_flow:
             return known.inferred
         types = {name: (dtype, Shape(shape)) for name, (dtype, shape) in self.inputs.items()}
         return with_loop_shapes(known.graph, known.plan, types, known.inferred, with_sizes=True)
@@ -169,7 +169,7 @@ class Simplified:
             Unsupported: a node has no LiteRT form.
         """
         fallback, emit_all = emit_custom if custom else None, None
-        if self.has_loops:
+        if self.has_control_flow:
             loops = LoopLowering(self.known.plan, fallback)
             emit_all = partial(loops.emit_all, outputs=self.known.fetches)
         program = lowered(
@@ -202,7 +202,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
 
 def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, without: Collection[str]) -> GraphState:
-    graph = _without_assertions(graph)
+    graph = with_binary_switches(_without_assertions(graph))
     specs: dict[Endpoint, Sized] = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         specs[endpoint] = (FeedSpec.of(graph, endpoint, label).dtype or FLOAT, tuple(shape))

@@ -181,7 +181,7 @@ def _help_with_branches(graph: Graph, feed: str) -> str:
     said = " ".join(f"{feed}={name}=true" for name in named)
     return (
         f"a branch that the input decides: say for good which way it goes, as in {said} (or false); or cut in front of "
-        f"it with {option('outputs')}; or write an .onnx file, which has branches"
+        f"it with {option('outputs')}; or write a .tflite or .onnx file, which have branches"
     )
 
 

@@ -23,7 +23,7 @@ from pocketgraph.exporting.c.library import (
 from pocketgraph.exporting.c_identifiers import checked_name
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
-from pocketgraph.exporting.programs import LackingError, float_program, quantized_program, widened_ports
+from pocketgraph.exporting.programs import LackingError, float_program, port_notes, quantized_program
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.formats.files import write_files
 from pocketgraph.graph.tensor import Array
@@ -63,7 +63,7 @@ def written_file(
         notes += said
     else:
         program = float_program(model.main, model, target="C")
-    notes += widened_ports(model.main, program)
+    notes += port_notes(model.main, program)
     library = _library(model, program, prefix, weights, backend)
     write_files(path, library.files)
     notes.append(f"the arena has {library.arena:,} bytes, the weights {library.weights:,}")

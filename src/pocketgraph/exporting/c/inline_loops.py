@@ -1,12 +1,20 @@
-"""Loops in C: the operations of their conditions and rounds stand in line, between marks that become ``for`` and ``}``.
+"""Loops and branches in C: the operations of conditions, rounds and branches stand in line, between marks that become
+``for``, ``if`` and ``}``.
 
     h, y = WHILE(h, y, x)       LOOP(h, y) -> state of h, state of y
                                 the condition's operations
                                 LOOP_TEST(holds)
                                 the round's operations
-                                LOOP_END(next h, state of h, …)
+                                END(next h, state of h, …)
 
-A variable lies in one place for all rounds, and what only goes round, such as ``x``, stays where it was.
+    z = IF(holds, x)            IF(holds) -> z
+                                one branch's operations
+                                ELSE(its z, z)
+                                the other's operations
+                                END(its z, z)
+
+A variable lies in one place for all rounds, and what only goes round, such as ``x``, stays where it was. What a branch
+gives is made in its place where it is made there at all.
 """
 
 from __future__ import annotations
@@ -15,8 +23,10 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.litert.program import Operation, Program, Value
 
-LOOP, TEST, END = "LOOP", "LOOP_TEST", "LOOP_END"
+LOOP, TEST, IF, ELSE, END = "LOOP", "LOOP_TEST", "IF", "ELSE", "END"
 UPDATE = "DYNAMIC_UPDATE_SLICE"
+PLACED = ("RESHAPE", "WHILE")
+"""Not a trait: operators whose results lie where their operands or their variables do."""
 
 
 def in_line(program: Program) -> Program:
@@ -39,7 +49,9 @@ def _in_line(operations: Sequence[Operation], now: dict[Value, Value]) -> list[O
     done: list[Operation] = []
     for operation in operations:
         inputs = [None if value is None else _now(value, now) for value in operation.inputs]
-        if operation.bodies:
+        if operation.code == IF:
+            done += _branch(operation, [value for value in inputs if value is not None], now)
+        elif operation.bodies:
             done += _loop(operation, [value for value in inputs if value is not None], now)
         else:
             done.append(operation.replace(inputs=inputs))
@@ -89,3 +101,20 @@ def _loop(operation: Operation, given: Sequence[Value], now: dict[Value, Value])
         *body,
         Operation(END, [*following, *states, *given], [], {"count": len(states)}, nodes),
     ]
+
+
+def _branch(operation: Operation, given: Sequence[Value], now: dict[Value, Value]) -> list[Operation]:
+    results = [_now(value, now) for value in operation.outputs]
+    done = [Operation(IF, [given[0]], results, nodes=operation.nodes)]
+    for body, mark in zip(operation.bodies, (ELSE, END), strict=True):
+        now.update(zip(body.inputs, given[1:], strict=True))
+        makers = body.producers()
+        for made, result in zip(body.outputs, results, strict=True):
+            if made in makers and makers[made].code not in PLACED:
+                now.setdefault(made, result)
+        each = _in_line(body.operations, now)
+        for one in each:
+            one.outputs = [_now(value, now) for value in one.outputs]
+        ends = [_now(value, now) for value in body.outputs]
+        done += [*each, Operation(mark, [*ends, *results], [], {"count": len(results)}, operation.nodes)]
+    return done

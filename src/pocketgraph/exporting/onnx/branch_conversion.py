@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical
@@ -14,6 +13,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import MERGE
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit
+from pocketgraph.runtime.unrolling.branch_conditions import Guard
 from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 

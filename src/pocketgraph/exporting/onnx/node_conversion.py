@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
@@ -20,6 +19,7 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.branch_conditions import Guard, Guards
 
 
 class NodeConversion(ABC):
@@ -42,7 +42,7 @@ class NodeConversion(ABC):
         self.emit.taken.update(names.values(), taken)
         self.reasons: dict[str, str] = {}
         self.broken: set[str] = set()
-        self.guards = Guards(prepared)
+        self.guards = Guards(self.items)
         for endpoint, (dtype, shape) in prepared.inputs.items():
             plain = plain_type(dtype)
             outside = FLOAT if plain is BFLOAT16 else plain  # run times take and give no bfloat16

@@ -10,6 +10,7 @@ from pocketgraph.graph import DType, Graph, Shape, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.passes.control_flow_lowering import with_binary_switches
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT, LoopFrame, split
@@ -75,7 +76,7 @@ def prepared(
     Raises:
         FreezeError, RunError: a function or a loop of the graph is damaged.
     """
-    graph = inlined(graph, [*inputs, *outputs], "lower")
+    graph = with_binary_switches(inlined(graph, [*inputs, *outputs], "lower"))
     ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
     feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
@@ -26,6 +25,7 @@ from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop
+from pocketgraph.runtime.unrolling.branch_conditions import Guard
 
 FIRST_OPSET, LAST_OPSET, OPSET = 13, 23, 17
 """The versions of ONNX's operators that are written, and the one that is written unless another is asked for."""

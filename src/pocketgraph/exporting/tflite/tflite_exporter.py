@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.programs import LackingError, float_program, quantized_program, widened_ports
+from pocketgraph.exporting.programs import LackingError, float_program, port_notes, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
@@ -162,7 +162,7 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
     elif how.mode == "dynamic":
         check_weights(program)
         program = with_quantized_weights(program, dynamic=True)
-    notes += widened_ports(entry.whole, program)
+    notes += port_notes(entry.whole, program)
     program = as_written(program)
     shapes = opened.shapes if opened is not None else {}
     program, shapes = _named(program, entry.whole, shapes)

@@ -16,7 +16,7 @@ from pocketgraph.litert.writing.schema import OPERATORS
 SMALL = 64 << 10  # bytes; larger constants are shared by whoever makes them, and too many to look at here
 
 
-PURE = OPERATORS.keys() - {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE"}
+PURE = OPERATORS.keys() - {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "WHILE", "IF"}
 """Not a trait: operators of LiteRT that give the same for the same operands and options."""
 
 

@@ -1,10 +1,10 @@
-"""Loops, between whose marks their operations stand (``inline_loops.py``), and writes into their arrays."""
+"""Loops and branches, between whose marks their operations stand (``inline_loops.py``), and writes into arrays."""
 
 from __future__ import annotations
 
 import math
 
-from pocketgraph.exporting.c.inline_loops import END, LOOP, TEST, UPDATE
+from pocketgraph.exporting.c.inline_loops import ELSE, END, IF, LOOP, TEST, UPDATE
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.graph.dtype import INT32
@@ -28,9 +28,25 @@ def test(unit: Unit, operation: Operation) -> None:
     unit.line("if (!*(const uint8_t *)%s) break;", operand(operation, 0))
 
 
+@moves(IF)
+def begin_branch(unit: Unit, operation: Operation) -> None:
+    unit.line("if (*(const uint8_t *)%s) {", operand(operation, 0))
+
+
+@moves(ELSE)
+def other_branch(unit: Unit, operation: Operation) -> None:
+    _hand_on(unit, operation)
+    unit.line("} else {")
+
+
 @moves(END)
 def end(unit: Unit, operation: Operation) -> None:
-    """What comes of the round becomes what the next one begins with: first aside what lies where another is to lie."""
+    _hand_on(unit, operation)
+    unit.line("}")
+
+
+def _hand_on(unit: Unit, operation: Operation) -> None:
+    """What comes of a round becomes what the next one begins with: first aside what lies where another is to lie."""
     count = operation.options["count"]
     following, states = operation.operands[:count], operation.operands[count : 2 * count]
     places = {id(unit.storage.buffer(state)) for state in states}
@@ -50,7 +66,6 @@ def end(unit: Unit, operation: Operation) -> None:
             _copy(unit, source, state)
     for room, state, size in aside:
         unit.call("copy.h", "memcpy", state, room, size)
-    unit.line("}")
 
 
 @emits(UPDATE)

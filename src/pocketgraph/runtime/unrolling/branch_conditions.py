@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
@@ -28,8 +27,8 @@ class Guard(NamedTuple):
 class Guards:
     """The guards of every node; conditions of loops are none."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._items = prepared.items
+    def __init__(self, items: Mapping[str, Item]) -> None:
+        self._items = items
         self._depths: dict[Guard, int] = {}
         self._found: dict[str, frozenset[Guard]] = {}
         if any(item.node.op in MERGE or item.node.op == "Switch" for item in self._items.values()):
