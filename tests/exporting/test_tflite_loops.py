@@ -64,7 +64,7 @@ def assert_near(found: list[np.ndarray[Any, Any]], name: str, apart: float) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_numbers_are_tensorflows(name: str, tmp_path: pathlib.Path) -> None:
+def test_the_numbers_are_tensorflows_in_litert_and_in_a_session(name: str, tmp_path: pathlib.Path) -> None:
     made = exported(name, tmp_path / "net.tflite")
     assert all(check.passed for check in made.checks)
     ops = {node.op for node in pocketgraph.load(tmp_path / "net.tflite")}
@@ -73,11 +73,6 @@ def test_the_numbers_are_tensorflows(name: str, tmp_path: pathlib.Path) -> None:
     for threads in (1, 2):
         for plain in (False, True):
             assert_near(interpreted(tmp_path / "net.tflite", name, threads=threads, plain=plain), name, 1e-6)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_session_gives_the_same_of_the_file(name: str, tmp_path: pathlib.Path) -> None:
-    exported(name, tmp_path / "net.tflite")
     with pocketgraph.Session(tmp_path / "net.tflite") as session:
         found = session.run_signature(feeds_of(name))
     assert_near([found[output.removesuffix(":0")] for output in outputs_of(name)], name, 1e-6)
@@ -181,8 +176,7 @@ def test_a_round_takes_a_row_by_its_number(axis: int, tmp_path: pathlib.Path) ->
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "lstm"])  # which takes minutes under the sanitizers
 def test_a_c_library_has_them_in_line(name: str, tmp_path: pathlib.Path) -> None:
     program = program_of(graph_file(FOLDER, name), outputs_of(name), feeds_of(name))
-    for _ in range(2):
-        assert_near(results(program, list(feeds_of(name).values()), tmp_path), name, 2e-6)
+    assert_near(results(program, list(feeds_of(name).values()), tmp_path), name, 2e-6)
     text = (tmp_path / "net.c").read_text()
     assert ("    for (;;) { /*" in text) == (name not in ("branches", "branches_1", "cases"))
     assert ("} else { /*" in text) == (name in BRANCHES)
