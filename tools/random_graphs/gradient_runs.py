@@ -20,8 +20,8 @@ from random_graphs import making
 from random_graphs.growth import Growth
 
 BATCH = 25  # graphs for which TensorFlow is started once: one may bring it down
-NO_JUDGE = ("Atan2", "PadV2", "EuclideanNorm", "ClipByValue")
-"""TensorFlow's gradients of these lack something; tests hold ours to differences of results."""
+NO_JUDGE = ("Atan2", "PadV2", "EuclideanNorm", "ClipByValue", "BlockLSTMV2")
+"""TensorFlow's gradients of these lack something, or take gates in another order; tests hold ours to other numbers."""
 LARGEST = 1e6  # of a value: beyond, a gradient is rounding
 
 
