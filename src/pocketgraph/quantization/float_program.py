@@ -202,12 +202,18 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
 
 def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, without: Collection[str]) -> GraphState:
-    graph = with_binary_switches(_without_assertions(graph))
+    graph = _without_assertions(graph)
     specs: dict[Endpoint, Sized] = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         specs[endpoint] = (FeedSpec.of(graph, endpoint, label).dtype or FLOAT, tuple(shape))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
-    return specialized(GraphState(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without)))
+
+    def known(graph: Graph) -> GraphState:
+        return specialized(GraphState(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without)))
+
+    found = known(graph)
+    two_ways = with_binary_switches(found.graph)  # of functions, too, which are inlined now
+    return found if two_ways is found.graph else known(two_ways)
 
 
 def _without_assertions(graph: Graph) -> Graph:

@@ -113,7 +113,7 @@ def write(emit: Emit, node: Node) -> None:
     emit.result(emit.add("DYNAMIC_UPDATE_SLICE", [array, update, index], array.shape))
 
 
-@_lowers("TensorArrayGatherV3")
+@_lowers("TensorArrayGatherV3", "TensorListGather")
 def gather(emit: Emit, node: Node) -> None:
     array = emit.require(_array(emit, node, 2), *MOVED)
     if not _is_whole(emit, array.shape[0]):

@@ -70,9 +70,8 @@ class LoopLowering:
         joins = [name for name in own if self._is_join(name)]
         for unit, _ in ordered_units(own, inner, self.plan):
             if isinstance(unit, Loop):
-                enters = (name for name in unit.members if self.items[name].node.op in ENTER)
                 is_there = all(self._is_there(emit, item.node.name) for item in self._exits(unit))
-                if all(self.guards.of(name) <= within for name in enters) and not is_there:
+                if self.guards.of_loop(unit, self.plan.frames) <= within and not is_there:
                     self._loop(emit, unit, within)
                 continue
             assert isinstance(unit, str)

@@ -41,7 +41,7 @@ def convert_branches(
         wanted = [pick[1] if side else pick[2] for pick in picks.values() if pick is not None]
         body = Body(outer=conversion.emit.body)
         inside = within | {Guard(predicate, side)}
-        names = _on_branch(conversion, wanted, within)
+        names = _on_branch(conversion, wanted, within, conversion.frames[first].depth)
         own, inner = loops.split(names, conversion.frames[first], conversion.items, conversion.frames)
         with conversion.emit.inside(body), conversion.emit.at(conversion.items[first].node):
             conversion.region(own, inner, inside)
@@ -77,7 +77,8 @@ def _reads_index(conversion: NodeConversion, name: str) -> bool:
 
 def _is_ready(conversion: NodeConversion, merge: str, within: frozenset[Guard]) -> bool:
     """Whether all that a Merge's branches take from outside of them is there."""
-    inside = set(_on_branch(conversion, conversion.items[merge].data, within))
+    depth = conversion.frames[merge].depth
+    inside = set(_on_branch(conversion, conversion.items[merge].data, within, depth))
     for name in inside:
         for endpoint in conversion.items[name].data:
             if endpoint.node in inside or str(endpoint) in conversion.emit.bound:
@@ -87,8 +88,8 @@ def _is_ready(conversion: NodeConversion, merge: str, within: frozenset[Guard]) 
     return True
 
 
-def _on_branch(conversion: NodeConversion, ends: Iterable[Endpoint], within: frozenset[Guard]) -> list[str]:
-    """The nodes that compute these tensors and run under more guards than ``within``."""
+def _on_branch(conversion: NodeConversion, ends: Iterable[Endpoint], within: frozenset[Guard], depth: int) -> list[str]:
+    """The nodes that compute these tensors and run under more guards than ``within``, in a frame of this depth."""
     found: set[str] = set()
     waiting = [endpoint.node for endpoint in ends]
     while waiting:
@@ -96,10 +97,8 @@ def _on_branch(conversion: NodeConversion, ends: Iterable[Endpoint], within: fro
         if name in found or name not in conversion.items:
             continue
         item = conversion.items[name]
-        inside_loop = conversion.frames[name].depth
-        if conversion.guards.of(name) <= within and item.node.op not in ("Switch",) and not inside_loop:
-            continue
-        if conversion.guards.of(name) <= within and item.node.op != "Switch":
+        is_in_loop = conversion.frames[name].depth > depth  # whose counter may begin with a constant, without guards
+        if conversion.guards.of(name) <= within and item.node.op != "Switch" and not is_in_loop:
             continue
         if f"{name}:0" in conversion.emit.bound and item.node.op != "Switch":
             continue

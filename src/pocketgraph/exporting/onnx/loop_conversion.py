@@ -17,16 +17,17 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.branch_conditions import Guard
 from pocketgraph.runtime.unrolling.constant_trip_counts import heads_of
 from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 
-def convert_loop(conversion: NodeConversion, loop: Loop) -> None:
-    """Converts a loop of TensorFlow 1: the condition once before it, and at the end of every round."""
+def convert_loop(conversion: NodeConversion, loop: Loop, within: frozenset[Guard]) -> None:
+    """Converts a loop of TensorFlow 1 under some guards: the condition once before it, and at the end of each round."""
     members = {name: conversion.items[name] for name in loop.members}
     start = next(iter(members.values()))
     try:
-        _LoopConversion(conversion, loop, members).run()
+        _LoopConversion(conversion, loop, members, within).run()
     except Unsupported as refusal:
         exits = [item for item in members.values() if item.node.op in EXIT]
         blamed = conversion.items.get(refusal.node, start)
@@ -41,6 +42,7 @@ class _LoopConversion:
     """The conversion of one loop.
 
     Attributes:
+        within: the guards that it is under.
         inner: the loops in it.
         exits: the nodes that its last values leave by.
         heads: its variables: the value at first, and at the end of a round, by the Merge.
@@ -50,8 +52,11 @@ class _LoopConversion:
         gate: those that the condition needs.
     """
 
-    def __init__(self, conversion: NodeConversion, loop: Loop, members: Mapping[str, Item]) -> None:
+    def __init__(
+        self, conversion: NodeConversion, loop: Loop, members: Mapping[str, Item], within: frozenset[Guard]
+    ) -> None:
         self.conversion = conversion
+        self.within = within
         self.emit = conversion.emit
         self.items = conversion.items
         self.members = members
@@ -98,7 +103,7 @@ class _LoopConversion:
     def _holds(self, values: Mapping[str, OnnxValue]) -> OnnxValue:
         """The condition, where the loop's variables have these values."""
         with self.emit.rebound({f"{name}:0": value for name, value in values.items()}):
-            self.conversion.region(self.gate, [], frozenset())
+            self.conversion.region(self.gate, [], self.within)
             return self.emit.made(self.emit.value(str(self._goes_on())))
 
     def _as_loop(self) -> dict[str, OnnxValue]:
@@ -142,7 +147,7 @@ class _LoopConversion:
             nodes, reached = self._needed([last for _, last in self.heads.values()])
             nested = [unit for unit in self.inner if not reached.isdisjoint(unit.members)]
             with emit.rebound({}):
-                self.conversion.region([*nodes], nested, frozenset())
+                self.conversion.region([*nodes], nested, self.within)
                 lasts = {name: last for name, (_, last) in self.carried.items() if name not in scanned}
                 following = {name: emit.made(emit.value(str(last))) for name, last in lasts.items()}
                 written = {name: emit.scanned.pop(write) for name, write in scanned.items()}

@@ -19,7 +19,7 @@ from pocketgraph.graph import DType, Graph, Shape, canonical
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.garbage_collection import collector_paused
-from pocketgraph.graph.op_traits import ENTER, MERGE
+from pocketgraph.graph.op_traits import MERGE
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
@@ -167,10 +167,8 @@ class _Conversion(NodeConversion):
         done: set[str] = set()
         for unit in waiting:
             if isinstance(unit, Loop):
-                enters = (name for name in unit.members if self.items[name].node.op in ENTER)
-                needs = frozenset(guard for name in enters for guard in self.guards.of(name))
-                if needs <= within:
-                    convert_loop(self, unit)
+                if self.guards.of_loop(unit, self.frames) <= within:
+                    convert_loop(self, unit, within)
             elif isinstance(unit, str) and unit not in done and self.guards.of(unit) <= within:
                 item = self.items[unit]
                 if item.node.op in MERGE:

@@ -15,7 +15,10 @@ WRITES = {
     "TensorListSetItem": (0, 2, 0),
 }  # fmt: skip
 """Of what writes into an array: which input is the array and which the value, and how many axes the value has more."""
-READS = {"TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 1, "TensorListStack": 1}
+READS = {
+    "TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 1, "TensorListGather": 1,
+    "TensorListStack": 1,
+}  # fmt: skip
 """Of what reads from an array: how many axes the result has more than an element."""
 
 SIZES = {"TensorArrayV3": 0, "TensorListReserve": 1}

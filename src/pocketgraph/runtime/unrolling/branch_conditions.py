@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION
+from pocketgraph.graph.op_traits import ENTER, MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.constant_trip_counts import behind
@@ -51,6 +51,11 @@ class Guards:
                 self._depths[guard] = max(depth, self._depths.get(guard, 0))
                 own |= {guard}
         return own
+
+    def of_loop(self, loop: loops.Loop, frames: Mapping[str, loops.LoopFrame]) -> frozenset[Guard]:
+        """The guards of a loop: of all that enters it, as a constant may have lost its own."""
+        entered = (name for name in loop.members if frames[name] == loop.frame and self._items[name].node.op in ENTER)
+        return frozenset(guard for name in entered for guard in self.of(name))
 
     def chosen_by(self, item: Item) -> tuple[Endpoint, Endpoint, Endpoint] | None:
         """The predicate that a Merge chooses by, and what it takes where that is true and where it is false."""

@@ -76,7 +76,7 @@ def with_loop_shapes(
 
 def _rows(node: Node, inferred: Inferred, size: int | None) -> int | None:
     """How many elements are read from an array of a size, where it is as many each time."""
-    if node.op != "TensorArrayGatherV3":
+    if node.op not in ("TensorArrayGatherV3", "TensorListGather"):
         return size
     indices = inferred.shape(canonical(node.data_inputs[1]))
     return indices[0] if indices.dims else None
