@@ -48,6 +48,21 @@ def test_the_signatures_of_a_saved_model_are_listed(tmp_path: pathlib.Path, caps
     assert stated == {"inputs": {"image": "x:0"}, "outputs": {"best": "z:0", "scores": "y:0"}}
 
 
+@pytest.mark.parametrize("others", [3, 50])
+def test_of_many_inputs_those_of_the_signature_are_shown(others: int, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """A SavedModel may carry the whole graph of its training."""
+    rates = "".join(f"\nrate{i} = Placeholder(dtype=float)\nn{i} = Mul(y, rate{i}, T=float)" for i in range(others))
+    graph = parse(f"x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float){rates}")
+    signature = Signature({"image": "x:0"}, {"scores": "y:0"})
+    save(graph.replace(signatures={"serving_default": signature}), tmp_path / "served", form="saved_model")
+    assert call("summarize", tmp_path / "served") == 0
+    said = capsys.readouterr().out
+    assert ("rate0" in said) is (others == 3)
+    assert ("and 50 more that the file does not state (--json lists all)" in " ".join(said.split())) is (others == 50)
+    assert call("summarize", tmp_path / "served", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["inputs"]) == 1 + others
+
+
 @pytest.mark.parametrize(("table", "is_filled"), [("Hash", True), ("Hash", False), ("MutableHash", False)])
 def test_nothing_that_needs_a_run_is_proposed_where_a_table_stays_empty(
     table: str, is_filled: bool, tmp_path: pathlib.Path, capsys: Any

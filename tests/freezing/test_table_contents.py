@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from function_text import with_functions
 from pocketgraph.errors import FreezeError, RunError
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze_with_report
@@ -50,6 +51,32 @@ def test_what_fills_a_table_comes_along_and_is_waited_for() -> None:
 def test_a_filler_that_is_among_the_outputs_is_left_alone() -> None:
     graph = freeze_with_report(parse(WORDS), ["y", "fill"], VALUES).graph
     assert graph["found"].inputs == ("table", "x", "none")
+
+
+MADE = """
+    made() -> handle: resource = table:table_handle:0
+    table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+"""
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_table_that_a_call_makes_is_filled(is_known: bool) -> None:
+    """As in a SavedModel that holds another one, whose tables functions make when it is loaded."""
+    text = WORDS.replace(
+        'table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")',
+        "table = StatefulPartitionedCall(Tin=[], Tout=[resource], f=func(made))",
+    )
+    if not is_known:
+        text = text.replace('keys = Const(string ["a", "b"])', "keys = Placeholder(dtype=string, shape=[2])")
+    graph = with_functions(parse(text), MADE.strip().splitlines())
+    told = freeze_with_report(graph, "y", VALUES, control_flow="lower")
+    if not is_known:
+        assert "the lookup table 'table/table' stays empty: 'fill' fills it" in told.warnings[0]
+        return
+    assert told.warnings == ()
+    with Session(told.graph) as session:
+        [y] = session.run(["y"], {"x": np.array([b"b", b"a", b"c"], object)})
+    assert y.tolist() == [10, 0, -10]
 
 
 @pytest.mark.parametrize(

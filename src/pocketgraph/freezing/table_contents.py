@@ -11,7 +11,7 @@ from pocketgraph.freezing.stored_tables import MUTABLE, ResourceContents, stored
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
-from pocketgraph.graph.op_traits import STATE_OR_RANDOM, TABLE_FILLERS
+from pocketgraph.graph.op_traits import PASSES, STATE_OR_RANDOM, TABLE_FILLERS
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
@@ -109,8 +109,11 @@ def _filler(
     except PocketgraphError:
         return None
     for node in part:
-        if node.op.startswith(TABLE_FILLERS) and node.data_inputs and node_name(node.data_inputs[0]) == table.name:
-            break
+        if node.op.startswith(TABLE_FILLERS) and node.data_inputs:
+            filled = part.find_producer(node.data_inputs[0], PASSES)
+            if filled is not None and filled.name == table.name:
+                node = node.replace(inputs=[table.name, *node.inputs[1:]])
+                break
     else:
         return None
     if node.op.startswith(FROM_FILE):

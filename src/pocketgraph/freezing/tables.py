@@ -102,7 +102,14 @@ def empty_tables(graph: Graph) -> list[str]:
 
 
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:
-    """The ops that fill a table, in the graph or in a function that is called with the table."""
+    """The ops that fill a table, in the graph or in a function that is called with the table.
+
+    Args:
+        table: the name of its node, also of one that is in the graph once a call is inlined that makes the table, as
+            those of a SavedModel do that was loaded into another one.
+    """
+    while table not in graph and "/" in table:
+        table = table.rpartition("/")[0]
     for node in graph.consumers.get(table, ()):
         if node.op.startswith(TABLE_FILLERS):
             yield Filler(node.name, node.op, _file(node, graph.constant))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from pocketgraph.cli.look.plan import command
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
@@ -165,6 +166,39 @@ def test_an_engine_that_could_not_be_opened_is_tried_once_more(
     mine.FAULTS.clear()  # there is memory again
     with Session(GRAPH, engine="auto", cache_dir=tmp_path / "once") as session:
         assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
+        assert_right(session)
+
+
+@pytest.mark.usefixtures("only_when_told")
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is mapped is not written over there")
+@pytest.mark.parametrize("has_read", [True, False])
+def test_nothing_is_measured_with_a_file_that_was_written_over(
+    has_read: bool, mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = mine.Mine.load
+
+    def load_nodes(engine: Any, part: Any, threads: int) -> Any:
+        assert part.reference is not None
+        return load(engine, part, threads)
+
+    monkeypatch.setattr(mine.Mine, "load", load_nodes)
+    path = tmp_path / "model.pb"
+    save(GRAPH, path)
+    if not has_read:  # an earlier process compiled it
+        with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
+            assert_right(session)
+    with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
+        for _ in range(engine_choice.RUNS):
+            assert_right(session)
+        with open(path, "r+b") as file:
+            file.write(bytes(path.stat().st_size))
+        for _ in range(3):
+            with contextlib.suppress(FormatError):  # as the thread that does it then
+                check_schedule.finish()
+        assert engines_of(session) == {""}
+        assert not mine.LOADED
+        (part,) = next(iter(session._calls.plans.values())).executables
+        assert engine_choice.measurements(part) == {}  # type: ignore[arg-type]
         assert_right(session)
 
 

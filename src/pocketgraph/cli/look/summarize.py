@@ -167,7 +167,8 @@ def _print_ends(facts: Summary, console: Any) -> None:
     from rich.table import Table
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
+    groups = {"input": _rows(facts.inputs), "output": _rows(facts.outputs)}
+    shown = [e for rows, _ in groups.values() for e in rows]
     longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
     needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
     titles = ["", "name", "op", "type", "shape", "why"][: None if console.width >= FULL_WIDTH else -1]
@@ -178,18 +179,28 @@ def _print_ends(facts: Summary, console: Any) -> None:
             column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
             max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
         )  # fmt: skip
-    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
-        if not group:
+    for title, (rows, rest) in groups.items():
+        if not rows:
             ends.add_row(title, "none found")
-        for e in group[:MOST_ENDS]:
+        for e in rows:
             row: dict[str, Any] = {
                 "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
                 "shape": escape(str(e.shape)), "why": escape(e.why),
             }  # fmt: skip
             ends.add_row(*(row[column] for column in titles))
-        if len(group) > MOST_ENDS:
-            ends.add_row("", f"and {len(group) - MOST_ENDS} more (--json lists all)")
+        if rest:
+            ends.add_row("", f"{rest} (--json lists all)")
     console.print(ends)
+
+
+def _rows(ends: Sequence[EndpointSummary]) -> tuple[Sequence[EndpointSummary], str]:
+    """The ends that are shown, and how many others there are: where there are many, those that the file states."""
+    if len(ends) <= MOST_ENDS:
+        return ends, ""
+    named = [e for e in ends if e.why.startswith(("stated ", "signature "))]
+    shown = (named or ends)[:MOST_ENDS]
+    others = " that the file does not state" if len(shown) == len(named) else ""
+    return shown, f"and {len(ends) - len(shown)} more{others}"
 
 
 def has_values(path: str) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 
 from pocketgraph.budgets import started
 from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.formats.files import is_overwritten
 from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import open_entry
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
@@ -99,6 +100,7 @@ class _EngineChoice:
         self.nodes = nodes
         self.certify = certify
         self._runs, self._tries = RUNS, TRIES
+        self._is_readable = True
 
     def prepare(self) -> None:
         """Sees to it that the part will run on the fastest engine, and takes no time for it now."""
@@ -202,9 +204,28 @@ class _EngineChoice:
         entry = cache.find(*kept_as) if kept_as is not None else None
         if entry is None:
             raise RunError("the part is no longer in the cache")
-        runner = loaded(engine, label.partition(" ")[0], OfferedPart(entry, self.nodes), self.executable.threads)
+        runner = loaded(
+            engine,
+            label.partition(" ")[0],
+            OfferedPart(entry, None if self.nodes is None else self._read_nodes),
+            self.executable.threads,
+        )
         self.executable.beside(runner, label).computed(synthetic_arrays(self.executable))
         return runner
+
+    def _read_nodes(self) -> PartReference:
+        """What computes the part's nodes, where the model's file still is what was read.
+
+        Raises:
+            RunError: it was written over.
+        """
+        assert self.nodes is not None
+        self._is_readable = False
+        found = self.nodes()
+        if is_overwritten(found.graph):
+            raise RunError("the model's file was written over")
+        self._is_readable = True
+        return found
 
     def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
         """The engine beside LiteRT, by turns, on made-up inputs.
@@ -213,7 +234,7 @@ class _EngineChoice:
         that could not be opened is tried once more, later: it may have been for want of memory.
 
         Raises:
-            RunError: the part is closed or gone, or the process ends.
+            RunError: the part or the model's file is closed or gone, or the process ends.
         """
         from pocketgraph.runtime.certificates.agreement import Agreement, judged
 
@@ -226,6 +247,8 @@ class _EngineChoice:
             opening = own_time() - began
         except Exception as error:  # whatever somebody's engine raises
             _alive(self.executable)
+            if not self._is_readable:  # which is not the engine's fault
+                raise
             said = error.what if isinstance(error, PocketgraphError) else f"{type(error).__name__}: {error}"
             before = measurements(self.executable).get(label)
             return EngineTimes(0.0, 0.0, 0.0, said, is_steady=before is not None and before.why == said)
