@@ -21,7 +21,7 @@ def built(site: pathlib.Path) -> None:
     ):
         pytest.skip(f"npm's registry is not there: {fetched.stderr.strip().splitlines()[-1]}")
     assert fetched.returncode == 0, fetched.stderr
-    done = subprocess.run([NPM, "run", "build"], cwd=site, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([NPM, "run", "build"], cwd=site, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -75,7 +75,7 @@ def site_of(name: str, graph: Graph, packages: pathlib.Path, folder: pathlib.Pat
     make_project("web", graph, folder / name, labels=labels, app=kind_of(name), shapes=shapes, name="N" * 60)
     os.symlink(packages, folder / name / "node_modules")
     assert NPM is not None
-    subprocess.run([NPM, "run", "build"], cwd=folder / name, check=True, capture_output=True, timeout=60)
+    subprocess.run([NPM, "run", "build"], cwd=folder / name, check=True, capture_output=True, timeout=300)
     return folder / name
 
 
