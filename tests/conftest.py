@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))  # "default"
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["POCKETGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_left_to_idle_time() -> Iterator[None]:
+    """What a module's sessions left to be compared later would take time and memory of others' tests."""
+    yield
+    schedule = sys.modules.get("pocketgraph.runtime.certificates.check_schedule")
+    if schedule is not None:
+        schedule._waiting.clear()
+        with schedule._comparing:
+            pass
 
 
 @pytest.fixture

@@ -56,5 +56,5 @@ def test_c_compiles() -> None:
     for block in blocks("c"):
         subprocess.run(
             ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"],
-            input=f"{LITERT_IN_C}{block}return 0;\n}}\n", text=True, check=True, timeout=60,
+            input=f"{LITERT_IN_C}{block}return 0;\n}}\n", text=True, check=True, timeout=300,
         )  # fmt: skip

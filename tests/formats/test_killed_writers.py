@@ -60,7 +60,7 @@ def killed(place: pathlib.Path, number: int, shards: int, last: int) -> bool:
     tests = str(pathlib.Path(__file__).parents[1])
     program = f"import sys; sys.path[:0] = [{tests!r}]\n{textwrap.dedent(KILLED)}"
     arguments = [sys.executable, "-c", program, str(place), str(number), str(shards), str(last)]
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
     assert ended.returncode in (0, 9), ended.stderr
     return ended.returncode == 9
 
@@ -130,7 +130,7 @@ def test_the_folder_of_a_killed_exporter_goes_with_the_next_export(tmp_path: pat
         "with workshop(sys.argv[1]) as made:\n    open(made, 'wb').write(b'half'); os._exit(9)"
     )
     path = tmp_path / "model.tflite"
-    subprocess.run([sys.executable, "-c", program, str(path)], timeout=60)
+    subprocess.run([sys.executable, "-c", program, str(path)], timeout=300)
     (left,) = tmp_path.iterdir()
     assert is_abandoned(left.name)
     assert [each.name for each in left.iterdir()] == ["model.tflite"]

@@ -16,7 +16,7 @@ from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.protobuf import wire
 
-SIDE = 24_000  # elements; 24,000 x 24,000 floats are 2.3 GB
+SIDE = 23_171  # elements; so many times as many floats are just over 2 GiB
 FLOAT = DType.named("float")
 MOST_MEMORY = 400 << 10  # KiB
 

@@ -166,7 +166,7 @@ def test_processes_may_write_at_once(tmp_path: pathlib.Path) -> None:
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        out, err = writer.communicate(timeout=60)
+        out, err = writer.communicate(timeout=300)
         assert (out, err, writer.returncode) == ("done\n", "", 0)
     assert not list(tmp_path.glob("*.part"))
     for turn in range(6):

@@ -100,7 +100,7 @@ def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: pathlib.Path, endi
     )
     names = sorted({path.name[:40] for path in tmp_path.iterdir()})
     found = subprocess.run(
-        [sys.executable, "-c", child, str(tmp_path), *names], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", child, str(tmp_path), *names], capture_output=True, text=True, timeout=300
     )
     assert found.stdout == f"{[None] * len(names)}\n", found.stderr
 

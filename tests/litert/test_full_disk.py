@@ -51,7 +51,7 @@ def test_limits_on_the_size_of_files_cost_no_answer(limit: int, tmp_path: pathli
     expected = float(np.maximum(x.astype(float) @ WEIGHTS.astype(float), 0).sum())
     for _ in range(2):
         arguments = [sys.executable, "-c", CHILD, str(model), str(folder), str(limit)]
-        child = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+        child = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
         assert child.returncode == 0, child.stderr
         same, total = child.stdout.split()
         assert same == "True"
@@ -150,7 +150,7 @@ def test_what_native_code_says_before_it_aborts_is_seen() -> None:
         "with quiet():\n    os.write(2, b'INFO: another\\nERROR: the disk is full\\n')\n    os.abort()\n"
     )
     for options in ([], ["-X", "faulthandler"]):
-        ended = subprocess.run([sys.executable, *options, "-c", child], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([sys.executable, *options, "-c", child], capture_output=True, text=True, timeout=300)
         assert ended.returncode < 0
         assert "ERROR: the disk is full" in ended.stderr
         assert "note" not in ended.stderr

@@ -103,7 +103,7 @@ def test_whoever_closes_waits_for_runs(model: str, tmp_path: pathlib.Path) -> No
 
     def work() -> None:
         try:
-            for _ in range(100_000):
+            while True:
                 opened.run([X])
                 began.set()
         except (RunError, RuntimeError) as error:
@@ -137,7 +137,7 @@ threading.Thread(target=work, daemon=True).start()
 opened.run([x])
 """
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
         assert (ended.returncode, ended.stdout) == (0, "")
         assert "Fatal" not in ended.stderr
 
@@ -168,7 +168,7 @@ PlainRunner({model!r}, 1).run([x])
 print("Accelerator.so" in open("/proc/self/maps").read())
 """
     around = os.environ | {"LD_LIBRARY_PATH": host.engine_folder()}  # where it is found by its name alone
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=around)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=around)
     said, loaded = ended.stdout.splitlines()
     assert said == "(4, 32)" if is_known else "lacks instructions" in said
     assert loaded == "False"
@@ -228,10 +228,10 @@ def test_what_others_write_meanwhile_is_passed_on(capfd: pytest.CaptureFixture[s
     inside, told = threading.Event(), threading.Event()
 
     def other() -> None:
-        inside.wait(10)
+        inside.wait(60)
         os.write(2, b"a line of somebody else\n")
         told.set()
-        done.wait(10)
+        done.wait(60)
 
     done = threading.Event()
     thread = threading.Thread(target=other)
@@ -239,7 +239,7 @@ def test_what_others_write_meanwhile_is_passed_on(capfd: pytest.CaptureFixture[s
     with quiet(), quiet():
         os.write(2, b"INFO: Created a delegate\nWARNING: [npu_registry.cc:34] none\n")
         inside.set()
-        told.wait(10)
+        told.wait(60)
     done.set()
     thread.join()
     assert capfd.readouterr().err == "a line of somebody else\n"

@@ -171,6 +171,6 @@ def test_interpreters_of_the_other_process_are_not_freed(how: str, end: str, tmp
     export(tmp_path / "model.pb", path, target="tflite", outputs=["y"])
     np.save(f"{path}.npy", np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32))
     ended = subprocess.run(
-        [sys.executable, "-c", FREED, str(path), how, end], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", FREED, str(path), how, end], capture_output=True, text=True, timeout=300
     )
     assert ended.stdout == "0\n", ended.stderr

@@ -39,7 +39,7 @@ def test_eight_callers_with_eight_shapes(options: dict[str, object], tmp_path: p
     def call(number: int) -> None:
         random = np.random.default_rng(number)
         try:
-            start.wait(timeout=60)
+            start.wait(timeout=300)
             for turn in range(RUNS):
                 shape = (1 + (number + turn) % 3, 2 + number, 3 + turn % 2, 2)
                 x = random.integers(0, 5, shape).astype(np.float32)
@@ -63,7 +63,7 @@ def test_eight_callers_with_eight_shapes(options: dict[str, object], tmp_path: p
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=300)
     session.close()
     assert not problems, problems[0]
     assert not any(thread.is_alive() for thread in threads)

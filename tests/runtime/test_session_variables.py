@@ -139,7 +139,7 @@ def test_planning_does_not_wait_for_who_changes_a_variable(graph: Graph) -> None
         with variable.lock:
             room = variable.taken()
             planning.start()
-            planning.join(timeout=30)
+            planning.join(timeout=300)
             has_ended = not planning.is_alive()
             if not has_ended:
                 variable.on_change = None

@@ -282,7 +282,7 @@ for _ in range({TILED_AFTER}):
     session.run(["y"], {{"x": x}})
 """
     for _ in range(4):
-        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
         assert not list(folder.glob("*.part"))
 

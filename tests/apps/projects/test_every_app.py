@@ -1,8 +1,6 @@
 """Every application on a page, from ``live`` and from ``app web``: the same answers, and nothing wider than a phone."""
 
-import os
 import pathlib
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,7 +15,7 @@ from pocketgraph.apps.live.live_server import LiveServer
 from pocketgraph.apps.projects import make_project
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
-from web_sites import NPM, built, served
+from web_sites import built, served
 
 INPUT = "x = Placeholder(dtype=float, shape=[1,24,32,3])\n"
 GRAPHS = {
@@ -56,26 +54,15 @@ def chromium() -> Iterator[Any]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """What npm fetches, once for all sites."""
-    site = tmp_path_factory.mktemp("first") / "site"
-    make_project("web", parse(GRAPHS["benchmark"]), site)
-    built(site)
-    return site / "node_modules"
-
-
 def kind_of(name: str) -> str:
     return "image" if name in ("segment", "best_class") else name
 
 
-def site_of(name: str, graph: Graph, packages: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+def site_of(name: str, graph: Graph, folder: pathlib.Path) -> pathlib.Path:
     shapes = {"input": (1, 64, 64, 3)} if name == "stylize" else None
     labels = LABELS if name in LABELLED else ()
     make_project("web", graph, folder / name, labels=labels, app=kind_of(name), shapes=shapes, name="N" * 60)
-    os.symlink(packages, folder / name / "node_modules")
-    assert NPM is not None
-    subprocess.run([NPM, "run", "build"], cwd=folder / name, check=True, capture_output=True, timeout=60)
+    built(folder / name)
     return folder / name
 
 
@@ -101,7 +88,7 @@ def seen(page: Any, photo: pathlib.Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_an_application(name: str, chromium: Any, packages: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_an_application(name: str, chromium: Any, tmp_path: pathlib.Path) -> None:
     photo = np.zeros((480, 640, 3), np.uint8)
     photo[:240], photo[240:, :400], photo[240:, 400:] = (220, 60, 40), (40, 200, 90), (30, 60, 230)
     Image.fromarray(photo).save(tmp_path / "photo.png")
@@ -113,7 +100,7 @@ def test_an_application(name: str, chromium: Any, packages: pathlib.Path, tmp_pa
         address = server.bind()
         server.start()
         stack.callback(server.stop)
-        site, _ = stack.enter_context(served(site_of(name, graph, packages, tmp_path)))
+        site, _ = stack.enter_context(served(site_of(name, graph, tmp_path)))
         found = []
         for url in (address, site):
             page = chromium.new_page(viewport={"width": 400, "height": 800}, color_scheme="dark")

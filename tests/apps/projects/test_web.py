@@ -177,7 +177,7 @@ def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         line = [node, "serve.mjs", str(port)]
-        done = subprocess.run(line, cwd=tmp_path / "site", capture_output=True, text=True, timeout=60)
+        done = subprocess.run(line, cwd=tmp_path / "site", capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert done.stderr == f"port {port} is taken; another one: npm start -- {port + 1}\n"
 

@@ -47,7 +47,7 @@ def node(script: str, given: Any, tmp_path: pathlib.Path) -> Any:
     )
     (tmp_path / "script.js").write_text(script.replace("HEAD", head))
     assert NODE is not None
-    done = subprocess.run([NODE, "script.js"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([NODE, "script.js"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

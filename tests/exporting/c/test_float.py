@@ -7,7 +7,18 @@ import pathlib
 import numpy as np
 import pytest
 
-from c_programs import filled, known, library_of, needs_cc, program, program_of, results, results_by_level
+from c_programs import (
+    OPTIMIZED,
+    executable,
+    filled,
+    known,
+    library_of,
+    needs_cc,
+    program,
+    program_of,
+    results,
+    results_by_level,
+)
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
@@ -149,9 +160,10 @@ def test_kernels_give_what_the_reference_engine_gives(text: str, tmp_path: pathl
     with Session(graph, engine="reference") as session:
         wanted = session.run(outputs, feeds)
     arrays = list(feeds.values())
-    by_level = (
-        results_by_level(program, arrays, tmp_path) if text is LAYERS else {"": results(program, arrays, tmp_path)}
-    )
+    if text is LAYERS:
+        by_level = results_by_level(program, arrays, tmp_path)
+    else:
+        by_level = {"": executable(program, tmp_path, OPTIMIZED).run(arrays)}
     for level, computed in by_level.items():
         for name, given, right in zip(outputs, computed, wanted, strict=True):
             try:

@@ -26,7 +26,7 @@ from quantize_nets import float_program, net, samples
 
 
 def test_several_threads_look_at_large_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, together = float_program(net(), ["y"]), threading.Barrier(2, timeout=60)
+    program, together = float_program(net(), ["y"]), threading.Barrier(2, timeout=300)
     values = [value for operation in program.operations for value in operation.outputs][:2]
     (sample,) = samples(1)
     expected = ProgramRunner(program, values)(sample)

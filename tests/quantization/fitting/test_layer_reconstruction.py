@@ -53,7 +53,7 @@ def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("most", [layer_reconstruction.MOST_ELEMENTS, 1])
 def test_goals_are_worked_out_beside_the_statistics_of_the_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    operation, together = layer("RELU", outputs=200), threading.Barrier(2, timeout=60)
+    operation, together = layer("RELU", outputs=200), threading.Barrier(2, timeout=300)
     alone = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
     statistics, first_goal, made = layer_reconstruction._statistics, layer_reconstruction._first_goal, list[int]()
 
@@ -136,7 +136,7 @@ def test_rows_of_the_float_model_are_collected_while_the_layer_before_is_fitted(
         return found
 
     def waiting(*arguments: object) -> object:
-        assert collected.wait(timeout=60)  # the next layer's rows, by another thread
+        assert collected.wait(timeout=300)  # the next layer's rows, by another thread
         return fit(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(weight_fitting, "collect", noted)
