@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pocketgraph.graph.disjoint_sets import DisjointSets
+from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.tensor import Array
 
 MOST_BITS = 8

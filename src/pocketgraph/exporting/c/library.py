@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -36,24 +36,20 @@ class Library:
     """The files of a library, and what is known of it.
 
     Attributes:
-        name: what it and its functions are called.
         files: the content of each file by its path in the library's folder.
         inputs: what goes in, in order.
         outputs: what comes out, in order.
         arena: bytes that it computes in.
         weights: bytes of constants.
-        kernels: the kernel files that it has.
         buffers: what lies in the arena, and when it is needed.
     """
 
-    name: str
     files: dict[str, bytes]
     inputs: tuple[CTensor, ...]
     outputs: tuple[CTensor, ...]
     arena: int
     weights: int
-    kernels: tuple[str, ...]
-    buffers: list[Buffer] = field(default_factory=list)
+    buffers: list[Buffer]
 
 
 class LackingOperatorsError(Exception):
@@ -133,7 +129,7 @@ def built(
         for kind, arrays in zip(("input", "output"), golden, strict=True):
             for place, array in enumerate(arrays):
                 files[f"golden/{kind}_{place}.bin"] = np.ascontiguousarray(array).tobytes()
-    return Library(name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), buffers)
+    return Library(files, entering, leaving, layout.size, len(content), buffers)
 
 
 def _rounds(program: Program) -> bool:

@@ -61,18 +61,6 @@ Rule: TypeAlias = "Callable[..., Sequence[str | None]]"
 variables, which are the first inputs; None for one that stays."""
 
 
-def assign(n: Nodes, _: str, value: str) -> list[str]:
-    return [value]
-
-
-def assign_add(n: Nodes, var: str, value: str) -> list[str]:
-    return [n.add(var, value)]
-
-
-def assign_sub(n: Nodes, var: str, value: str) -> list[str]:
-    return [n.sub(var, value)]
-
-
 def scatter(op: str) -> Rule:
     """Rows of a variable: the indices come as int32 or int64, one axis more than the rows they name."""
 
@@ -102,14 +90,10 @@ def keras_momentum(n: Nodes, var: str, accum: str, lr: str, grad: str, momentum:
     return [n.add(var, step), moved]
 
 
-def adagrad(n: Nodes, var: str, accum: str, lr: str, grad: str) -> list[str]:
+def adagrad(n: Nodes, var: str, accum: str, lr: str, *epsilon_and_grad: str) -> list[str]:
+    *epsilon, grad = epsilon_and_grad  # the first version has no epsilon
     total = n.add(accum, n.mul(grad, grad)) if n.flags.get("update_slots", True) else accum
-    return [n.sub(var, n.div(n.mul(lr, grad), n.sqrt(total))), total]
-
-
-def adagrad_v2(n: Nodes, var: str, accum: str, lr: str, epsilon: str, grad: str) -> list[str]:
-    total = n.add(accum, n.mul(grad, grad)) if n.flags.get("update_slots", True) else accum
-    return [n.sub(var, n.div(n.mul(lr, grad), n.add(n.sqrt(total), epsilon))), total]
+    return [n.sub(var, n.div(n.mul(lr, grad), n.add(n.sqrt(total), *epsilon))), total]
 
 
 def adam(
@@ -163,20 +147,20 @@ def ftrl(n: Nodes, var: str, accum: str, linear: str, grad: str, lr: str, l1: st
     return [n.builder.add("Neg", n.div(drawn, below)), total, line]
 
 
-_RULES: dict[str, Rule] = {
-    "Assign": assign, "AssignAdd": assign_add, "AssignSub": assign_sub,
-    "AssignVariableOp": assign, "AssignAddVariableOp": assign_add, "AssignSubVariableOp": assign_sub,
-    "ScatterAdd": scatter("TensorScatterAdd"), "ScatterSub": scatter("TensorScatterSub"),
-    "ScatterUpdate": scatter("TensorScatterUpdate"),
-}  # fmt: skip
+_ASSIGNMENTS: dict[str, Rule] = {
+    "Assign": lambda n, var, value: [value],
+    "AssignAdd": lambda n, var, value: [n.add(var, value)],
+    "AssignSub": lambda n, var, value: [n.sub(var, value)],
+}
+_SCATTERS: dict[str, Rule] = {f"Scatter{kind}": scatter(f"TensorScatter{kind}") for kind in ("Add", "Sub", "Update")}
 _STEPS: dict[str, Rule] = {
     "GradientDescent": gradient_descent, "Momentum": momentum, "KerasMomentum": keras_momentum, "Adagrad": adagrad,
-    "AdagradV2": adagrad_v2, "Adam": adam, "RMSProp": rms_prop, "CenteredRMSProp": centered_rms_prop,
+    "AdagradV2": adagrad, "Adam": adam, "RMSProp": rms_prop, "CenteredRMSProp": centered_rms_prop,
     "Adadelta": adadelta, "Ftrl": ftrl,
 }  # fmt: skip
 UPDATES: dict[str, Rule] = {
-    **_RULES,
-    **{f"Resource{op}": rule for op, rule in _RULES.items() if op.startswith("Scatter")},
+    **{f"{op}{end}": rule for op, rule in _ASSIGNMENTS.items() for end in ("", "VariableOp")},
+    **{f"{kind}{op}": rule for op, rule in _SCATTERS.items() for kind in ("", "Resource")},
     **{f"{kind}Apply{step}": rule for step, rule in _STEPS.items() for kind in ("", "Resource")},
 }
 """Not a trait: the table of the ops that change variables, with what they compute."""
