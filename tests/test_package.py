@@ -58,8 +58,9 @@ def test_freeze_stays_a_function_after_its_package_is_imported() -> None:
 
 
 def test_unknown_attribute() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+    with pytest.raises(AttributeError, match="no attribute 'lode'") as caught:
         pocketgraph.lode  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("lode", pocketgraph)  # of which Python makes "Did you mean"
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *ALIASES])

@@ -18,7 +18,7 @@ def lazy_members(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]
 
     def member(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+            raise AttributeError(f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules[package])
         value = getattr(import_module(f"{package}.{homes[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value

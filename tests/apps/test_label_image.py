@@ -301,6 +301,25 @@ def test_a_graph_that_resizes_pictures_itself_gets_them_as_they_are() -> None:
         assert one.score == pytest.approx(wanted[0, one.index], rel=1e-6)
 
 
+def test_images_of_pillow_and_tensors_are_taken_as_pixels() -> None:
+    class Tensor:
+        def __init__(self, values: Any) -> None:
+            self.values = values
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return self.values
+
+        def __iter__(self) -> Any:
+            return iter(self.values)
+
+    image = Image.new("RGB", (10, 10), (255, 51, 0))
+    wanted = pocketgraph.label_image(parse(AVERAGES), np.asarray(image))
+    given = [image, image.convert("RGBA"), Tensor(np.asarray(image))]
+    assert pocketgraph.label_image(parse(AVERAGES), given) == wanted * 3
+    for one in given:
+        assert pocketgraph.label_image(parse(AVERAGES), one) == wanted  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("shape", [(10,), (10, 10), (10, 10, 4), (0, 10, 3), (1, 10, 10, 3)])
 def test_arrays_that_are_no_pictures_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match=r"pixels are uint8 \[height, width, 3\]"):

@@ -7,6 +7,7 @@ import json
 import pathlib
 import plistlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -685,6 +686,11 @@ def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -
     other = parse(text.replace("size, T=float", "size, T=float, align_corners=true"))
     notes = make_project("pi", other, tmp_path / "other").notes
     assert any("it does so by align_corners=true, the project without" in note for note in notes)
+    save(parse(text), tmp_path / "net.pb")
+    pocketgraph.ship(tmp_path / "net.pb", tmp_path / "shipped")
+    make_project("pi", tmp_path / "shipped" / "model.tflite", tmp_path / "finished")
+    facts = json.loads((tmp_path / "finished" / "model.json").read_text())
+    assert facts["inputs"][0]["shape"] == [1, 6, 4, 3]
 
 
 def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
@@ -1021,6 +1027,22 @@ def test_an_app_without_pictures_says_that_channels_come_first(
     made = make_project("android", graph, tmp_path / "out")
     told = [note for note in made.notes if "the channels of a picture first, [1, 3, 16, 16] (NCHW)" in note]
     assert bool(told) is is_told
+
+
+def test_the_command_for_pictures_with_channels_first_runs_as_it_is_printed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(parse("""
+        x = Placeholder(dtype=float, shape=[1,3,16,16])
+        axes = Const(int32 [2, 3])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        y = Softmax(means, T=float)
+    """), "net.pb")  # fmt: skip
+    assert call("app", "android", "net.pb", "-o", "my app") == 0
+    command = capsys.readouterr().err.partition("so this one takes arrays; `")[2].partition("`")[0]
+    assert call(*shlex.split(command)[1:]) == 0
+    assert "shows" in capsys.readouterr().out
 
 
 def test_labels_are_of_the_scores_and_not_of_the_box_beside_them(tmp_path: pathlib.Path) -> None:

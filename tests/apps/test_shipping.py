@@ -367,6 +367,27 @@ def test_several_signatures_want_one_for_data(tmp_path: pathlib.Path) -> None:
         ship(tmp_path / "model", tmp_path / "out")
 
 
+def test_data_and_labels_that_are_no_paths_are_refused(tmp_path: pathlib.Path) -> None:
+    model: Any = tmp_path / "net.pb"
+    pocketgraph.save(parse("x = Placeholder(dtype=float, shape=[1,4])\ny = Softmax(x, T=float)"), model)
+    with pytest.raises(UsageError, match=r"the data that ship takes are named by a path, not by ndarray; numpy\.savez"):
+        ship(model, tmp_path / "out", data=np.eye(4, dtype=np.float32))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the labels that ship takes are named by a path, not by list; 'a,b,c'"):
+        ship(model, tmp_path / "out", labels=["a", "b"])  # type: ignore[arg-type]
+
+
+def test_the_signature_that_is_proposed_takes_inputs(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        y = Softmax(x, T=float)
+        n = Const(int32 3)
+    """)
+    signatures = {"count": Signature({}, {"n": "n:0"}), "encode": Signature({"x": "x:0"}, {"y": "y:0"})}
+    pocketgraph.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    with pytest.raises(UsageError, match=r"count, encode, and a file is of one of them.*signature=encode"):
+        ship(tmp_path / "model", tmp_path / "out")
+
+
 def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:
     rng = np.random.default_rng(5)
     for name, low, high in (("bright", 128, 256), ("dark", 0, 128)):

@@ -97,7 +97,8 @@ def label_image(
 
     Args:
         model: the classifier: a graph, a model file, or the directory of a SavedModel or a training.
-        pictures: files, folders of them, or pixels, uint8 [height, width, 3]; one or several.
+        pictures: files, folders of them, or pixels, uint8 [height, width, 3], also as an image of Pillow or a tensor;
+            one or several.
         labels: one name for each score, or the file with one a line; by default those that a LiteRT file
             or a table of the graph holds, or, with ``notify``, a file of labels beside the model.
         top: how many labels to give.
@@ -122,12 +123,20 @@ def label_image(
         feeds=feeds, threads=threads,
     )  # fmt: skip
     several: Iterable[Any] = [pictures]
-    if isinstance(pictures, Iterable) and not isinstance(pictures, str | os.PathLike | np.ndarray):
+    if isinstance(pictures, Iterable) and not isinstance(pictures, str | os.PathLike) and _pixels(pictures) is None:
         several = pictures
     given: list[str | np.ndarray[Any, Any]] = []
     for one in several:
-        given += [one] if isinstance(one, np.ndarray) else pictures_at(path_of(one, "a picture"))
+        pixels = _pixels(one)
+        given += pictures_at(path_of(one, "a picture")) if pixels is None else [pixels]
     return list(labelled(labeler, given, top, notify))
+
+
+def _pixels(picture: Any) -> np.ndarray[Any, Any] | None:
+    """The numbers of an array, a tensor or an image of Pillow, this in colour; None of a path."""
+    picture = picture.convert("RGB") if hasattr(picture, "convert") else picture
+    has_numbers = hasattr(picture, "__array__") or hasattr(picture, "__array_interface__")
+    return np.asarray(picture) if has_numbers else None
 
 
 def labeler_of(

@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph
 
 def refuse_several_signatures(graph: Graph, data: SampleSource | None) -> None:
     """Refuses a graph of several signatures without a main one, where one is to be taken; the hint names the one that
-    the data fit, where there are some.
+    the data fit, where there are some, else one that takes inputs.
 
     Raises:
         UsageError: there are several.
@@ -21,8 +21,9 @@ def refuse_several_signatures(graph: Graph, data: SampleSource | None) -> None:
         return
     inputs = {key: graph.signatures[key].inputs for key in keys}
     fitting = fitting_signature(data, inputs) if data is not None else None
+    likely = next((key for key in keys if inputs[key]), keys[0])
     raise UsageError(
         f"the model has the signatures {', '.join(keys)}, and {'data are for' if data is not None else 'a file is of'} "
         "one of them",
-        hint=f"{option('signature')}={fitting or keys[0]}",
+        hint=f"{option('signature')}={fitting or likely}",
     )

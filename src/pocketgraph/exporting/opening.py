@@ -366,14 +366,14 @@ def _text(dims: Sequence[int | None] | None) -> str:
     return "?" if dims is None else "[" + ", ".join("?" if size is None else str(size) for size in dims) + "]"
 
 
-def as_large_as_resized(model: ExportModel) -> tuple[ExportModel, list[str]]:
-    """The model whose main entry point takes pictures in the size to which the graph resizes them, where it leaves
-    theirs open; and a note of each."""
+def as_large_as_resized(model: ExportModel, made_of: Graph) -> tuple[ExportModel, list[str]]:
+    """The model whose main entry point takes pictures in the size to which its graph, or that which its finished file
+    was ``made_of``, resizes them, where it leaves theirs open; and a note of each."""
     notes, inputs = [], []
     for port in model.main.inputs:
         shape = port.shape or ()
         is_open = len(shape) == 4 and shape[1] is shape[2] is None
-        own = graph_resizing(model.graph, port.tensor) if is_open else None
+        own = graph_resizing(made_of, port.tensor) if is_open else None
         if own is not None:
             how = (
                 f"; it does so by {own.special}, the project without, so pixels differ a little" if own.special else ""

@@ -43,6 +43,43 @@ def test_a_sparse_matrix_has_the_columns_that_its_product_takes(middle: str, row
             np.testing.assert_allclose(made, fed["values"].sum(), rtol=1e-6)
 
 
+def test_sparse_tensors_of_no_stated_rank_are_matrices_in_what_is_printed_for_them(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """As of ``tf.sparse_placeholder`` without a shape, behind which an embedding is looked up."""
+    text = """
+        places = Placeholder(dtype=int64, shape=[?,?])
+        ids = Placeholder(dtype=int64, shape=[?])
+        sizes = Placeholder(dtype=int64, shape=[?])
+        usual = Const(int64 0)
+        filled = SparseFillEmptyRows(places, ids, sizes, usual, T=int64)
+        from = Const(int32 [0, 0])
+        to = Const(int32 [0, 1])
+        by = Const(int32 [1, 1])
+        rows = StridedSlice(filled, from, to, by, T=int64, Index=int32, begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        segments = Cast(rows, SrcT=int64, DstT=int32)
+        found = SparseSegmentMean(w, filled:1, segments, T=float, Tidx=int64)
+        w = Const(float 0.0)
+        y = MatMul(found, v, T=float)
+        v = Const(float 0.0)
+    """
+    monkeypatch.chdir(tmp_path)
+    numbers = np.random.default_rng(0)
+    table, last = numbers.normal(size=(8, 3)).astype(np.float32), numbers.normal(size=(3, 2)).astype(np.float32)
+    graph = with_weights(text, w=table, v=last)
+    save(graph, "embedding.pb")
+    feeds = synthetic_feeds(graph, ["y"])
+    assert (feeds["places"].tolist(), feeds["sizes"].tolist()) == ([[0, 0]], [1, 1])
+    with Session(graph) as session:
+        [made] = session.run(["y"], feeds)
+    np.testing.assert_allclose(made, table[feeds["ids"]] @ last, rtol=1e-5, atol=1e-6)
+    assert call("summarize", "embedding.pb") == 0
+    commands = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        assert call(*shlex.split(command)[1:]) == 0, command
+
+
 def test_commands_for_a_frozen_graph_with_a_queue_run_as_they_are_printed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -23,7 +23,7 @@ from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_input import layout_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
+from pocketgraph.errors import MissingExtraError, RunError, UsageError, command_on_model, option, quoted
 from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
 from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels
@@ -177,14 +177,15 @@ def make_project(
     if labels and not finished:
         model = scores_first(model)
     model = _with_labels(model, where, reading.notify, is_finished=bool(finished))
-    model, resized = as_large_as_resized(model)
+    beside = _graph_of(where) if finished and where is not None else ""
+    model, resized = as_large_as_resized(model, load(beside) if beside else model.graph)
     own += resized
     if finished and model.front is None:
         model = replace(model, front=front_beside(frozen_of(where), model))
     if finished and model.front is None and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
     if wanted is None:
-        own += _channels_first(model, kind)
+        own += _channels_first(model, kind, place)
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
@@ -346,7 +347,7 @@ def _picture(model: ExportModel) -> PictureFacts | None:
     return PictureFacts(sizes[1], sizes[2], channels, mean, std, is_assumed)
 
 
-def _channels_first(model: ExportModel, kind: str) -> list[str]:
+def _channels_first(model: ExportModel, kind: str, place: str) -> list[str]:
     """That the app has no pictures because the model has its channels first, a sentence; none where it is not so."""
     port, *others = model.main.inputs
     sizes = port.sizes or ()
@@ -355,9 +356,12 @@ def _channels_first(model: ExportModel, kind: str) -> list[str]:
     last = replace(port, sizes=(sizes[0], *sizes[2:], sizes[1]))
     if _picture(replace(model, entries=(replace(model.main, inputs=(last, *others)),))) is None:
         return []
+    web = command_on_model(
+        f"pocketgraph app web {{}} -o {quoted(f'{os.path.normpath(place)}_web')}", "a page for the web"
+    )
     return [
         f"'{port.name}' takes the channels of a picture first, {list(sizes)} (NCHW), and apps for {kind} give them "
-        "last, so this one takes arrays; `pocketgraph app web` takes pictures for it"
+        f"last, so this one takes arrays; {web} takes pictures for it"
     ]
 
 

@@ -145,6 +145,11 @@ def check_call(folder: str, target: str, most: float | None, *paths: object) -> 
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"'{folder}' is a file, not a folder for what ships")
     for path, what in zip(paths, ("the data", "the labels"), strict=True):
+        if path is not None and not isinstance(path, str | os.PathLike):
+            hint = (
+                "numpy.savez('data.npz', …) writes arrays to one" if what == "the data" else "'a,b,c' lists them, too"
+            )
+            raise UsageError(f"{what} that ship takes are named by a path, not by {type(path).__name__}", hint=hint)
         if not (what == "the labels" and isinstance(path, str) and listed_labels(path)):
             check_is_there(path, what)
 

@@ -157,7 +157,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str | Non
         return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
     outputs = quoted(",".join(facts.main_outputs))
-    takes_numbers = any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed)
+    takes_numbers = any(e.shape.dims == () and _values_to_feed(facts.graph, e, ()) for e in fed)
     if not takes_numbers and all(map(is_inferred, fed)):
         return f" --output_layer={outputs}"
     shapes = open_shapes(facts)
@@ -166,8 +166,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str | Non
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    values = [_value_to_feed(facts.graph, e, shapes[e.name]) for e in fed]
-    listed = ":".join("" if value is None else f"{value:g}" for value in values)
+    listed = ":".join(_values_to_feed(facts.graph, e, shapes[e.name]) for e in fed)
     values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
     return (
         f" --input_layer={quoted(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
@@ -175,16 +174,21 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str | Non
     )
 
 
-def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
-    """The number to feed an input: the share with which dropouts let everything through, and 1 for a length or what
-    sizes of pictures are multiplied with, as zero leaves nothing to compute; None where any value does."""
+def _values_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> str:
+    """The numbers to feed an input: the share with which dropouts let everything through, the sizes of a sparse matrix,
+    and 1 for a length or what sizes of pictures are multiplied with, as zero leaves nothing to compute; "" where any
+    do."""
     from pocketgraph.passes.training_switches import dropout_share
+    from pocketgraph.runtime.feeding.sparse_inputs import sparse_part
     from pocketgraph.runtime.feeding.synthetic_feeds import NUMBER, scales_pictures
 
-    is_whole = end.dtype is not None and end.dtype.is_integer
-    if shape in NUMBER and (is_whole or scales_pictures(graph, node_name(end.name))):
-        return 1
-    return None if shape else dropout_share(graph, end.name)
+    name, is_whole = node_name(end.name), end.dtype is not None and end.dtype.is_integer
+    if is_whole and shape == (2,) and len(sizes := sparse_part(graph, name) or ()) == 2:
+        return ",".join(map(str, sizes))
+    if shape in NUMBER and (is_whole or scales_pictures(graph, name)):
+        return "1"
+    share = None if shape else dropout_share(graph, end.name)
+    return "" if share is None else f"{share:g}"
 
 
 def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:

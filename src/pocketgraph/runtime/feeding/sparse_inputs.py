@@ -46,6 +46,26 @@ def sparse_part(graph: Graph, name: str) -> tuple[int, ...] | None:
     return max(found) if found else (0,) if is_place else None
 
 
+def sparse_dims(graph: Graph, name: str, dims: tuple[int | None, ...] | None) -> tuple[int | None, ...] | None:
+    """The shape of an input of whole numbers: where it is part of a sparse tensor of no stated rank, that of a matrix's
+    part, else ``dims``, the declared one.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     places = Placeholder(dtype=int64, shape=[?,?])
+    ...     sizes = Placeholder(dtype=int64, shape=[?])
+    ...     y = SparseReshape(places, sizes, shape)
+    ...     shape = Const(int64 [4])
+    ... ''')
+    >>> sparse_dims(graph, "places", (None, None)), sparse_dims(graph, "sizes", (None,))
+    ((None, 2), (2,))
+    """
+    part = sparse_part(graph, name) if dims is None or dims[-1:] == (None,) else None
+    if part == (0,) and (dims is None or len(dims) == 2):
+        return (dims[0] if dims else None, 2)
+    return (2,) if part and len(part) == 2 and (dims is None or len(dims) == 1) else dims
+
+
 def _sizes(graph: Graph, op: str, other: str, is_turned: bool) -> tuple[int, ...]:
     matrix = graph.constant(other) if op == "SparseTensorDenseMatMul" else None
     return (1, matrix.shape[1 if is_turned else 0] if matrix is not None and len(matrix.shape) == 2 else 1)

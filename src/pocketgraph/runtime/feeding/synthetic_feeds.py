@@ -27,7 +27,7 @@ from pocketgraph.runtime.feeding.open_shapes import (
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
-from pocketgraph.runtime.feeding.sparse_inputs import sparse_part
+from pocketgraph.runtime.feeding.sparse_inputs import sparse_dims, sparse_part
 
 MOST_BYTES = 1 << 31  # of one made-up tensor
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
@@ -66,6 +66,8 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
         dims = () if is_switch else dims
+        if spec.dtype in (INT32, INT64):
+            dims = sparse_dims(graph, spec.endpoint.node, dims)
         if dims and dims[0] is None:
             open_batches.append(spec.label)
         if dims is None or None in dims[1:] or (dims == (None,) and len(specs) > 1):
