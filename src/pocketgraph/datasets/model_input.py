@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pocketgraph.formats.example_writer import RecordFeature
+from pocketgraph.graph import Graph, canonical
 
 SERVING = "serving_default_"
 """What TensorFlow 2 puts before the keys of the main signature to name its placeholders."""
@@ -30,6 +31,7 @@ class ModelInput:
         file_form: of an input that takes a picture as the bytes of its file, what the model decodes: ``JPEG``, ``PNG``,
             ``BMP`` or ``GIF``, with `` in base64`` behind it where it takes them so; empty for others.
         has_open_size: whether it takes pictures of any height or width.
+        keys: what else its array may be called: as signatures call it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ModelInput:
     rate: int | None = None
     file_form: str = ""
     has_open_size: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def takes_text(self) -> bool:
@@ -50,6 +53,13 @@ class ModelInput:
     def column(self) -> str:
         """The input's name as a column of a table would be called."""
         return self.name.removesuffix(":0").removeprefix(SERVING).rsplit("/", 1)[-1]
+
+
+def signature_keys(graph: Graph, tensor: str) -> tuple[str, ...]:
+    """What the signatures of a graph call a tensor that they take."""
+    signatures = graph.public_signatures.values()
+    named = ((key, taken) for signature in signatures for key, taken in signature.inputs.items())
+    return tuple(dict.fromkeys(key for key, taken in named if canonical(taken) == canonical(tensor)))
 
 
 def places_by_name(taken: Sequence[ModelInput], given: Sequence[ModelInput]) -> list[int]:

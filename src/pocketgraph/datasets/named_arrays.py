@@ -102,7 +102,10 @@ def of_inputs(
 
 
 def sized_by_arrays(
-    source: SampleSource, shapes: Mapping[str, tuple[int, ...]], open_axes: Mapping[str, Sequence[int]]
+    source: SampleSource,
+    shapes: Mapping[str, tuple[int, ...]],
+    open_axes: Mapping[str, Sequence[int]],
+    keys: Mapping[str, Sequence[str]],
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs with the sizes of the samples' arrays on axes that the model leaves open.
 
@@ -110,6 +113,7 @@ def sized_by_arrays(
         source: an ``.npz`` or ``.npy`` file, or arrays.
         shapes: of the inputs, of one sample: the first size is 1.
         open_axes: for each input the axes, but the first, whose size the model does not tell.
+        keys: what else the array of each input may be called.
 
     Raises:
         UsageError: there is no array for an input.
@@ -119,12 +123,12 @@ def sized_by_arrays(
     found = arrays_of(source)
     if "" in found:
         found = {next(iter(shapes)): found[""]}
-    taken = {name.split(":")[0] for name in shapes}
+    taken = {name.split(":")[0] for name in shapes}.union(*keys.values())
     found = {key: array for key, array in found.items() if key in taken or key not in LABEL_KEYS}
     result = dict(shapes)
     for name, shape in shapes.items():
         axes = open_axes.get(name, ())
-        array = found[_key_of(place, found, name, list(shapes))] if axes else None
+        array = found[_key_of(place, found, name, list(shapes), keys[name])] if axes else None
         if array is not None and array.ndim == len(shape):
             result[name] = tuple(array.shape[at] if at in axes and at else size for at, size in enumerate(shape))
         elif array is not None and len(shape) == 1 and array.ndim == 2:  # a series a sample, in no batch
@@ -152,7 +156,7 @@ def _fitting(
 ) -> SampleArray:
     """The array for an input, its samples along the first axis."""
     name = item.name
-    key = _key_of(place, found, name, [other.name for other in inputs])
+    key = _key_of(place, found, name, [other.name for other in inputs], item.keys)
     array = found[key]
     size = int(np.prod(item.shape))
     if array.ndim < 1 or not len(array):
@@ -181,7 +185,9 @@ def _fitting(
     return array
 
 
-def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Sequence[str]) -> str:
+def _key_of(
+    place: str, found: Mapping[str, SampleArray], name: str, inputs: Sequence[str], others: Sequence[str]
+) -> str:
     """The name of the array that is named like an input, or of the only one there is."""
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
     tensor = name.removesuffix(":0")
@@ -193,6 +199,7 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Seq
         for key in found
         if key.removeprefix("in_").replace("/", "_") in (plain.replace(":", "_"), plain.removesuffix(":0"))
     ]
+    keys += [key for key in found if key.removesuffix(":0") in {other.removesuffix(":0") for other in others}]
     prefix = "" if keys else signature_prefix(inputs, found)
     if prefix:
         keys = [tensor.removeprefix(prefix)]

@@ -12,7 +12,7 @@ from pocketgraph.datasets.file_lists import is_picture, is_recording
 from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
-from pocketgraph.datasets.model_input import ModelInput, RecordingReader
+from pocketgraph.datasets.model_input import ModelInput, RecordingReader, signature_keys
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
 from pocketgraph.datasets.picture_input import find_input, is_single_picture
 from pocketgraph.datasets.picture_scaling import PictureScaling
@@ -149,7 +149,7 @@ class SampleReading:
         if (source is None and not self.has_size) or not any(left.values()):
             return dict(shapes)
         if source is not None and are_arrays(source):
-            return sized_by_arrays(source, shapes, left)
+            return sized_by_arrays(source, shapes, left, {name: signature_keys(graph, name) for name in shapes})
         if len(shapes) != 1:
             return dict(shapes)
         ((name, shape),) = shapes.items()

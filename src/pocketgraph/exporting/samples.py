@@ -60,7 +60,10 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
         model = with_sizes(model, reading.sized(model.graph, shapes, source))
     ports = model.main.inputs
     rate = model_sample_rate(model.graph)
-    inputs = tuple(ModelInput(port.name, port.sizes or (), np.dtype(port.dtype.numpy), rate=rate) for port in ports)
+    inputs = tuple(
+        ModelInput(port.name, port.sizes or (), np.dtype(port.dtype.numpy), rate=rate, keys=(port.tensor,))
+        for port in ports
+    )
     data = reading.open(source, inputs, scaling, model.front).take(limit)
     reading.mention(data)
 

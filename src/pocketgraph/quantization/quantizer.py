@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.datasets.class_labels import two_classes
 from pocketgraph.datasets.class_scores import gives_actions, may_give_logits, outputs_of_numbers
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
-from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.model_input import ModelInput, signature_keys
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -165,7 +165,10 @@ class Quantizer:
             data.behind_texts = self.texts
             return data
         rate = model_sample_rate(self.graphs[0])
-        taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy), rate=rate) for v in self.program.inputs)
+        taken = tuple(
+            ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy), rate=rate, keys=signature_keys(self.graphs[0], v.name))
+            for v in self.program.inputs
+        )
         return self.reading.open(source, taken, self.scaling, self.audio)
 
     def _text_preprocessing(self, graph: Graph, feeds: Mapping[str, Any]) -> TextPreprocessing | None:

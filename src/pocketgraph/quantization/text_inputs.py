@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.model_input import ModelInput, signature_keys
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
@@ -37,15 +37,16 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     name = canonical(label)
     declared = graph.declared_shape(node_name(name))
     dims = None if declared is None else declared.dims
+    keys = signature_keys(graph, name)
     if dtype.kind != "O":
         has_open_size = dims is not None and len(dims) == 4 and None in dims[1:3]
-        return ModelInput(name, shape, dtype, rate=model_sample_rate(graph), has_open_size=has_open_size)
+        return ModelInput(name, shape, dtype, rate=model_sample_rate(graph), has_open_size=has_open_size, keys=keys)
     if form := file_form(graph, name):
-        return ModelInput(name, shape, dtype, file_form=form)
+        return ModelInput(name, shape, dtype, file_form=form, keys=keys)
     parser = parser_of(graph, name)
     features = tuple(features_of(graph, parser)) if parser is not None else ()
     has_words = not features and dims is not None and len(dims) > 1 and dims[-1] != 1
-    return ModelInput(name, shape, dtype, features, has_words)
+    return ModelInput(name, shape, dtype, features, has_words, keys=keys)
 
 
 def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) -> tuple[ModelInput, ...]:

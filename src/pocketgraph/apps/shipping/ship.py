@@ -216,7 +216,8 @@ class _Work:
         whole = freeze(graph, self.outputs, **self.freezing)
         inputs = needed_placeholders(whole, self.outputs)
         frozen = transform(whole, "mobile", inputs, self.outputs)
-        save(with_scaling_told(frozen, whole, inputs, self.outputs), self.path(FROZEN))
+        told = with_scaling_told(frozen, whole, inputs, self.outputs)
+        save(told, self.path(FROZEN))
         result = self.result
         result.steps.append(
             f"read {result.model} ({counted(len(graph), 'node')}), froze and repaired it, stripped and folded it: "
@@ -239,7 +240,7 @@ class _Work:
                 result.steps += make(self.path(MODEL))
                 if form != "float" and not holds_fewer_bits(self.path(MODEL)):
                     raise RunError("nothing in it is large enough to gain by fewer bits")
-                kept, words = self.judged(calibrated, judged)
+                kept, words = self.judged(told, calibrated, judged)
             except (RunError, UsageError) as error:
                 if form == "float":
                     raise
@@ -330,7 +331,7 @@ class _Work:
             return None
         return self.most if self.most is not None else LOST_ANSWERS if is_told else CHANGED_ANSWERS
 
-    def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
+    def judged(self, graph: Graph, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
         result, path = self.result, self.path(MODEL)
         if self.data is None:
@@ -341,7 +342,8 @@ class _Work:
             self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
             figures = self.problem or f"{noise_words(least)} on made-up inputs"
             return least >= SAFE_DECIBELS and not self.problem, figures
-        models, reading = [self.path(FROZEN), path], SampleReading(**self.reading, notify=self.notify)
+        models: list[Graph | str] = [graph, path]
+        reading = SampleReading(**self.reading, notify=self.notify)
         options = EvaluationOptions(
             reading, self.labels, judged or None, calibrated if judged else 0, self.outputs,
             threads=self.threads, progress=self.progress,
