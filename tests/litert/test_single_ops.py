@@ -161,6 +161,9 @@ def test_choices_of_many_axes(shapes: tuple[tuple[int, ...], ...]) -> None:
         ((1, 2, 2, 6, 1, 6, 1, 3), (0, 2, 4, 6), False),  # the gradient of a Tile
         ((2, 3, 2, 3, 2, 3, 2, 3), (0, 2, 4, 6), False),
         ((1, 2, 1, 2, 1, 2, 1), (0, 2), False),
+        ((1, 4, 5, 3, 1), (1, 2, 4), True),  # an instance norm's
+        ((1, 4, 5, 3, 1), (1, 2, 4), False),
+        ((2, 3, 1, 1), (1, 2, 3), False),
     ],
 )
 @pytest.mark.parametrize(("op", "expected"), [("Sum", np.sum), ("Mean", np.mean), ("Max", np.max)])

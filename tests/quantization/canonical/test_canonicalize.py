@@ -473,6 +473,19 @@ def test_a_bias_behind_frames_as_pictures_goes_into_its_layer_however_large_they
     assert_same_numbers(graph, rng.normal(size=(1, 4, 6, 6, 2)).astype(np.float32))
 
 
+def test_a_last_axis_of_one_is_not_reduced_with_the_others() -> None:
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=[1, 6, 7, 8, 1])
+        axes = Const(int32 [1, 2, 4])
+        y = Mean(x, axes, T=float, Tidx=int32, keep_dims=true)
+        """
+    )
+    assert_same_numbers(graph, rng.normal(size=(1, 6, 7, 8, 1)).astype(np.float32))
+    (mean,) = (o for o in float_program(graph, ["y"]).operations if o.code == "MEAN")
+    assert [value.shape for value in mean.operands] == [(1, 6, 7, 8), (2,)]
+
+
 @pytest.mark.parametrize(("side", "parts"), [(5, 1), (7, 3)])
 def test_large_windows_are_sums_of_small_ones_in_every_mode(side: int, parts: int) -> None:
     """XNNPACK has kernels of up to 25 elements; LiteRT takes 100 times as long for 49 codes."""
