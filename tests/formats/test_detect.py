@@ -57,6 +57,12 @@ def table(value: bytes) -> bytes:
 
 
 CONTENTS: list[tuple[Kind, bytes]] = [
+    (
+        Kind.KERAS_YAML,
+        b"backend: tensorflow\nclass_name: Sequential\nconfig:\n  layers:\n  - class_name: Dense\n    config:\n"
+        b"      batch_input_shape: !!python/tuple\n      - null\n      - 4\n      units: 3\nkeras_version: 2.2.4\n",
+    ),
+    (Kind.TEXT, b"backend: tensorflow\nlayers:\n  - name: Dense\n"),
     (Kind.GRAPH_DEF, GRAPH_DEF),
     (Kind.GRAPH_DEF, b"\x22\x03\x08\x87\x01" + GRAPH_DEF),
     (Kind.GRAPH_DEF, GRAPH_DEF[: len(GRAPH_DEF) // 2]),

@@ -103,7 +103,11 @@ def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:
         ("Conv2D", {"activation": "golden"}, "has the activation 'golden', which is not read"),
         ("Conv2D", {"name": "lost"}, "has no weight 'kernel' in the file"),
         ("Conv2D", {"strides": "x"}, "the description of its layers is damaged: ValueError"),
-        ("LSTM", {"units": 3, "stateful": True}, "has stateful=True, which is not read"),
+        (
+            "LSTM",
+            {"units": 3, "stateful": True},
+            "keeps its state from call to call, which is not read: build the model with stateful=False",
+        ),
     ],
 )
 def test_layers_that_are_not_read_are_told(

@@ -47,6 +47,11 @@ class Kind(Enum):
         "the layers of a Keras model in JSON, with its weights beside it",
         "pocketgraph summarize_graph --in_graph={}",
     )
+    KERAS_YAML = (
+        "the layers of a Keras model in YAML",
+        'it is read in JSON, with its weights beside it: python -c "import json, yaml; '
+        "json.dump(yaml.full_load(open('{}')), open('model.json', 'w'))\"",
+    )
     KERAS = ("a Keras model archive", "pocketgraph summarize_graph --in_graph={}")
     IMAGE = ("an image", "label_image takes it, {}, with a graph")
     SOUND = ("a sound file", "give the model file instead")
@@ -169,6 +174,8 @@ OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', 
 OF_LAYERS = (b'"layers-model"', b'"keras_version"', b'"model_config"', b'"class_name"')
 OF_ARCHITECTURE = re.compile(rb'\s*"?\{\s*\\?"(module|class_name|config|keras_version|backend)\\?":[^\0]*"?class_name')
 """How the description of a model begins that ``Model.to_json`` tells, also where it was written as JSON once more."""
+OF_YAML = re.compile(rb"(backend|class_name|config): .*\n(.*\n)*? *- ?class_name: ")
+"""How ``Model.to_yaml`` of Keras 1 and 2 tells it."""
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 
 
@@ -198,6 +205,8 @@ def of_text(head: bytes) -> Kind | None:
         return Kind.HTML
     if OF_ARCHITECTURE.match(head) and not any(word in head for word in OF_TENSORFLOW_JS):
         return Kind.KERAS_JSON
+    if OF_YAML.match(head):
+        return Kind.KERAS_YAML
     if not start.startswith((b"{", b"[")):
         return Kind.TEXT
     if not any(word in head for word in OF_TENSORFLOW_JS):

@@ -36,7 +36,12 @@ class LoopOverTime(NamedTuple):
 
 def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
     """SimpleRNN, LSTM and GRU, and those with convolutions in place of products."""
-    writer.expect(stateful=False, time_major=False, num_constants=None)
+    if writer.config.get("stateful", False):
+        raise writer.refuse(
+            "keeps its state from call to call, which is not read: build the model with stateful=False and load its "
+            "weights there, so that each call begins with zeros, and save it"
+        )
+    writer.expect(time_major=False, num_constants=None)
     value, *given = inputs
     units = int(writer.config["units"] if "units" in writer.config else writer.config["filters"])
     step, count, products = CELLS[writer.kind](writer, value, units)

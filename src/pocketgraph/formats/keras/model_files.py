@@ -270,11 +270,12 @@ class _HeldFile:
         return found
 
     def variables(self, path: str) -> list[Array]:
-        """The arrays of a layer itself, in the order in which it made them."""
+        """The arrays of a layer itself, in the order in which it made them; one that has a name, alone."""
         if not self.has(f"{path}/vars"):
             return []
         try:
-            numbers = sorted((name for name in self._at(f"{path}/vars") if name.isdecimal()), key=int)
+            held = list(self._at(f"{path}/vars"))
+            numbers = sorted((name for name in held if name.isdecimal()), key=int) or held[: len(held) == 1]
         except DAMAGED as error:
             raise self._damaged(error) from None
         return [self.array(f"{path}/vars/{number}") for number in numbers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,16 +18,38 @@ from pocketgraph.graph.edit import claim_name
 def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Pictures in one size; with ``crop_to_aspect_ratio`` of the middle that has its ratio."""
     writer.expect(data_format="channels_last", pad_to_aspect_ratio=False, antialias=False)
-    value = as_float(writer, inputs[0])
-    if inputs[0].dtype is not FLOAT and writer.model.version.startswith("3."):
-        raise writer.refuse("takes whole numbers, to which Keras 3 rounds its results, which is not read")
+    (given,), value = inputs, as_float(writer, inputs[0])
     wanted = [int(writer.config[name]) for name in ("height", "width")]
     if writer.config.get("crop_to_aspect_ratio", False):
         height, width = _known(writer, value)
         kept = (min(height, int(width * wanted[0] / wanted[1])), min(width, int(height * wanted[1] / wanted[0])))
         value = _middle(writer, value, kept)
     method = str(writer.config.get("interpolation", "bilinear")).lower()
-    return resized(writer, value, wanted, method, is_centred=True)
+    made = resized(writer, value, wanted, method, is_centred=True)
+    if given.dtype is FLOAT or not writer.model.version.startswith("3."):
+        return made
+    made = writer.add("Round", made)  # as Keras 3 does; cubic interpolation may go beyond what the type holds
+    if method == "bicubic":
+        limits = np.iinfo(given.dtype.numpy)
+        made = writer.add("Minimum", made, writer.const(limits.max, "most", FLOAT))
+        made = writer.add("Maximum", made, writer.const(limits.min, "least", FLOAT))
+    return writer.add("Cast", made, SrcT=FLOAT, DstT=given.dtype)
+
+
+def random_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """What it does outside of training: pictures in one size, as Resizing with ``crop_to_aspect_ratio``; as they are
+    since Keras 3.7.
+
+    Raises:
+        FormatError: it is of Keras 3.0 to 3.6.
+    """
+    version = writer.model.version
+    if re.match(r"3\.[0-6]\b", version):
+        raise writer.refuse("does outside of training what differs between versions of Keras 3, which is not read")
+    if version.startswith("3."):
+        return inputs[0]
+    writer.config = {**writer.config, "crop_to_aspect_ratio": True}
+    return resizing(writer, inputs)
 
 
 def center_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -107,7 +130,8 @@ def hashing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 def specials(config: Mapping[str, Any]) -> int:
     """How many numbers a lookup has ahead of its vocabulary's: of what is masked, and of what is in no list."""
-    is_masked = config.get("mask_token") is not None and config.get("output_mode", "int") == "int"
+    token = config.get("mask_token", "" if "standardize" in config else None)  # a TextVectorization does not say it
+    is_masked = token is not None and config.get("output_mode", "int") == "int"
     return int(config.get("num_oov_indices", 1)) + is_masked
 
 
@@ -129,6 +153,91 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     made = encoded(writer, found, int(limit or first + len(words)))
     is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+PUNCTUATION = rb"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
+STANDARDS = {None: (), "lower": ("lower",), "strip_punctuation": ("strip",),
+             "lower_and_strip_punctuation": ("lower", "strip")}  # fmt: skip
+"""What each ``standardize`` does to texts, one after the other."""
+
+
+def text_vectorization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The numbers of a text's words, or which of them, or how many, it has.
+
+    Source: keras/src/layers/preprocessing/text_vectorization.py.
+    """
+    writer.expect(sparse=False, ragged=False, encoding="utf-8")
+    config, (value,) = writer.config, inputs
+    words, standard, mode = config.get("vocabulary"), config.get("standardize"), str(config.get("output_mode", "int"))
+    if not isinstance(words, (list, tuple)):
+        raise writer.refuse("has its vocabulary in no list of the file")
+    if not isinstance(standard, (str, type(None))) or standard not in STANDARDS:
+        raise writer.refuse("standardizes texts by code of Python, which is not run")
+    for change in STANDARDS[standard]:
+        if change == "lower":
+            value = writer.add("StringLower", value)
+        else:
+            value = writer.add("StaticRegexReplace", value, pattern=PUNCTUATION, rewrite=b"")
+    first = specials(config)
+    words = list(words)[first:] if words[first - 1 : first] == ["[UNK]"] else list(words)
+    keys = [*words, *([""] if first == 2 else [])]
+    places = [*range(first, first + len(words)), *([0] if first == 2 else [])]
+    limit = int(config["max_tokens"]) if config.get("pad_to_max_tokens") else first + len(words)
+    length = config.get("output_sequence_length")
+    if config.get("split") is None:
+        writer.expect(ngrams=None, output_sequence_length=None)
+        found = _table(writer, value, keys, places, first - 1, STRING)
+        writer.config = {**config, "output_mode": "count" if mode == "tf_idf" else mode}
+        made = encoded(writer, found, limit)
+    else:
+        pieces, ends = _pieces(writer, value)
+        found = _table(writer, pieces, keys, places, first - 1, STRING)
+        if mode == "int":
+            zero, shape = writer.const(0, "none", INT64), writer.const([-1, length or -1], "shape", INT64)
+            return writer.add("RaggedTensorToTensor", shape, found, zero, [ends], dims=(value.dims[0], length),
+                              row_partition_types=(b"ROW_SPLITS",))  # fmt: skip
+        weights = writer.const(np.zeros(0), "weights", FLOAT)
+        made = writer.add(
+            "RaggedBincount", ends, found, writer.const(limit, "depth", INT64), weights, dims=(value.dims[0], limit),
+            binary_output=mode == "multi_hot",
+        )  # fmt: skip
+    if mode == "tf_idf":
+        return writer.add("Mul", made, writer.weight("idf_weights"))
+    is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
+    return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+def _pieces(writer: LayerWriter, value: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+    """The words or letters of all texts, and where in them each text begins and ends."""
+    if len(value.dims) > 1:
+        value = writer.add("Squeeze", value, dims=value.dims[:-1], squeeze_dims=(len(value.dims) - 1,))
+    split, zero, one = writer.config["split"], writer.const([0], "zero", INT64), writer.const(1, "one", INT64)
+    if split == "character":
+        ends = writer.add("UnicodeDecode", value, dims=(None,), input_encoding=b"UTF-8", Tsplits=INT64)
+        letters = KerasTensor(f"{ends.ref}:1", (None,), INT32)
+        count = writer.add("Size", letters, dims=(), out_type=INT64)
+        each = writer.add("Range", writer.const(0, "first", INT64), writer.add("AddV2", count, one), one, dims=(None,))
+        pieces = writer.add("UnicodeEncode", letters, each, dims=(None,), output_encoding=b"UTF-8")
+    elif split == "whitespace":
+        rows = writer.add("StringSplitV2", value, writer.const(b"", "separator", STRING), dims=(None, 2))
+        pieces = KerasTensor(f"{rows.ref}:1", (None,), STRING)
+        row = writer.add("StridedSlice", rows, *(writer.const(at, "at") for at in ([0, 0], [0, 1], [1, 1])),
+                         dims=(None,), begin_mask=1, end_mask=1, shrink_axis_mask=2)  # fmt: skip
+        ones = writer.add("Fill", writer.add("Shape", pieces, dims=(1,)), one, dims=(None,))
+        counts = writer.add("UnsortedSegmentSum", ones, row, writer.size(value, 0), dims=(value.dims[0],))
+        sums = writer.add("Cumsum", counts, writer.const(0, "axis"))
+        ends = writer.add("ConcatV2", [zero, sums], writer.const(0, "axis"), dims=(None,))
+    else:
+        raise writer.refuse("splits texts by code of Python, which is not run")
+    widths = writer.config.get("ngrams")
+    if widths is None:
+        return pieces, ends
+    widths = tuple(range(1, widths + 1)) if isinstance(widths, int) else tuple(map(int, widths))
+    grams = writer.add(
+        "StringNGrams", pieces, ends, dims=(None,), separator=b" ", ngram_widths=widths, left_pad=b"", right_pad=b"",
+        pad_width=0, preserve_short_sequences=False,
+    )  # fmt: skip
+    return grams, KerasTensor(f"{grams.ref}:1", (None,), INT64)
 
 
 def _table(
@@ -153,4 +262,5 @@ def _table(
 RULES: dict[str, Rule] = {
     "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
     "Discretization": discretization, "Hashing": hashing, "StringLookup": lookup, "IntegerLookup": lookup,
+    "RandomCrop": random_crop, "TextVectorization": text_vectorization,
 }  # fmt: skip
