@@ -139,7 +139,7 @@ class AccessFinder:
         before = {node.name: reachable(graph, [node.name]) for node in writers}
         behind = {node.name: descendants(graph, [node.name]) for node in writers}
         writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-        ways = _Ways(graph, holders)
+        ways = _BranchesOfUses(graph, holders)
         for at, node in enumerate(writers):
             if any(graph[name].op in ENTER for name in before[node.name]) or not ways.are_of_handle(node):
                 return None
@@ -224,7 +224,7 @@ class AccessFinder:
         return self._scopes[name]
 
 
-class _Ways:
+class _BranchesOfUses:
     """Which branches of TensorFlow 1 the uses of a variable are on."""
 
     def __init__(self, graph: Graph, holders: Collection[str]) -> None:
