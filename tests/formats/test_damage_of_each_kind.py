@@ -151,6 +151,7 @@ def make(
         "sealed", "state", "v2_index", "v2_data", "v1", "v1_shard",
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # of protobuf, which takes them
 def test_damage(kind: str, tmp_path: pathlib.Path) -> None:
     target, opened, read, has_checksums = make(tmp_path, kind)
     content = target.read_bytes()
