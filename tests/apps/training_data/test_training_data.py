@@ -127,6 +127,15 @@ def test_a_class_too_small_for_labels_to_be_judged_is_named(tmp_path: pathlib.Pa
     assert "each class, of two at least, takes 4 photos, and 'blue' has 2 that open" in capsys.readouterr().err
 
 
+def test_pictures_of_kinds_that_are_not_read_are_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    photos = colour_photos(tmp_path / "photos")
+    assert call("dataset", "check", photos) == 0
+    assert "not read" not in capsys.readouterr().err
+    Image.new("RGB", (40, 40)).save(photos / "blue" / "scan.tiff")
+    assert call("dataset", "check", photos) == 0
+    assert "note: files such as scan.tiff are of kinds that are not read" in capsys.readouterr().err
+
+
 def test_how_far_photos_are_apart(tmp_path: pathlib.Path) -> None:
     photos = colour_photos(tmp_path / "photos")
     same, darker = tmp_path / "same", tmp_path / "darker"

@@ -64,6 +64,7 @@ def check(
     from pocketgraph.apps.training_data.photo_checks import FEWEST_FOR_LABELS, KINDS, check_dataset
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
+    from pocketgraph.datasets.file_lists import files_in, unread
     from pocketgraph.formats.files import check_place, write_atomically
     from pocketgraph.freezing.ready_models import read_model
 
@@ -82,6 +83,8 @@ def check(
         found = report.of_kind(kind)
         if found:
             echo(f"{len(found):6}  {kind}: {about}; {found[0].path}: {found[0].why}")
+    if hint := unread(files_in(photos)):
+        echo(f"note: {hint}", err=True)
     if model and report.cross_validated is None:
         small = [name for name, count in report.counts.items() if count < FEWEST_FOR_LABELS]
         of = f", and '{small[0]}' has {report.counts[small[0]]} that open" if small else ""
