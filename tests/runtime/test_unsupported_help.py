@@ -78,3 +78,28 @@ def test_verify_says_what_fills_a_table_that_nothing_filled() -> None:
     """)
     with pytest.raises(RunError, match="run the graph's table initializer first"):
         pocketgraph.verify(graph, graph, outputs=["y"])
+
+
+@pytest.mark.parametrize(("again", "fed"), [(True, "c"), (False, "magnitudes")])
+def test_the_spectrum_to_feed_is_behind_what_makes_one_of_another(*, again: bool, fed: str) -> None:
+    graph = Graph([
+        *parse(f"""
+            x = Placeholder(dtype=float, shape=[1,8])
+            size = Const(int32 [8])
+            s = RFFT(x, size, Treal=float, Tcomplex=complex64)
+            magnitudes = ComplexAbs(s, T=complex64, Tout=float)
+            cepstrum = RFFT(magnitudes, size, Treal=float, Tcomplex=complex64)
+            c = Real(cepstrum, T=complex64, Tout=float)
+            features = Slice({"c" if again else "magnitudes"}, begin, sizes, T=float, Index=int32)
+            begin = Const(int32 [0, 0])
+            sizes = Const(int32 [1, 4])
+            y = MatMul(features, weights, T=float)
+        """),
+        WEIGHTS,
+    ])  # fmt: skip
+    graph = graph if again else graph.replace(nodes=[node for node in graph if node.name not in ("cepstrum", "c")])
+    assert help_with(graph, "s") == f"the spectrum is the app's: inputs={fed} names what to feed"
+    assert help_with(graph, "magnitudes") == help_with(graph, "s")
+    fits = {"c": (1, 5), "magnitudes": (1, 5)}[fed]
+    with pocketgraph.Session(graph, engine="litert") as session:  # nothing but LiteRT behind it
+        assert session.run(["y"], {fed: np.ones(fits, np.float32)})[0].shape == (1, 4)

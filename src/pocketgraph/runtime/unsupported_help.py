@@ -271,13 +271,17 @@ def _fed_lengths(graph: Graph) -> list[str]:
 
 
 def _first_real(graph: Graph, node: Node) -> str:
-    """The first floats behind complex numbers, such as the magnitudes of a spectrum; "" without."""
-    waiting, seen = [node], {node.name}
+    """The first floats behind complex numbers, such as the magnitudes of a spectrum; "" without. Where a spectrum is
+    made of those again, as for coefficients of the mel scale, the first behind that.
+    """
+    found, waiting, seen = "", [node], {node.name}
     while waiting:
         one = waiting.pop(0)
         if SPECTRA.get(one.op):
-            return one.name
+            found = found or one.name
+        elif found and one.op == "RFFT":
+            found = ""
         behind = [other for other in graph.consumers.get(one.name, ()) if other.name not in seen]
         seen.update(other.name for other in behind)
         waiting += behind
-    return ""
+    return found

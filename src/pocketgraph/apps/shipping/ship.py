@@ -216,7 +216,7 @@ class _Work:
         whole = freeze(graph, self.outputs, **self.freezing)
         inputs = needed_placeholders(whole, self.outputs)
         frozen = transform(whole, "mobile", inputs, self.outputs)
-        told = with_scaling_told(frozen, whole, inputs, self.outputs)
+        told = with_scaling_told(frozen, whole, inputs, self.outputs).replace(source=self.path(FROZEN))
         save(told, self.path(FROZEN))
         result = self.result
         result.steps.append(

@@ -122,7 +122,7 @@ def open_model(
         UsageError: the graph has no such inputs or outputs.
     """
     if isinstance(path, Graph):
-        return GraphModel(path, "graph", outputs, inputs, values, threads, sizes, shapes)
+        return GraphModel(path, path.source or "graph", outputs, inputs, values, threads, sizes, shapes)
     if not isinstance(path, (str, os.PathLike)) or is_litert(path):
         return LiteRTModel(path, threads or 1, outputs)
     name = os.fspath(path)
