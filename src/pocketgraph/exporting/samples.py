@@ -26,6 +26,9 @@ from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values, plainer
 from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 
+MOST_STEPS = 1_000_000
+"""Nodes that a run with made-up inputs may take inside of loops, which may have no end with these: some seconds."""
+
 
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
     """The model with samples of its main entry point, with how its pictures are normalized, and with the rate at which
@@ -149,7 +152,7 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
     if all(port.dtype.is_floating for port in entry.inputs):
         return made
     ones, zeros = plainer(made)
-    with Session(model.graph, model.threads) as session:
+    with Session(model.graph, model.threads, step_limit=MOST_STEPS) as session:
         for feeds in (made, ones, zeros):
             with contextlib.suppress(RunError):
                 entry.run(session, feeds)

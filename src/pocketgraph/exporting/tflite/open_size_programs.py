@@ -160,7 +160,8 @@ def _compared(first: Program, other: Program) -> tuple[dict[Value, Value], list[
 def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grown: Program) -> str:
     """Gives every value of ``first`` the shape that it has for the batch of ``sizes``, by how it grew with the batch
     alone in ``grown``; else says why it cannot."""
-    if [operation.code for operation in first.operations] != [operation.code for operation in grown.operations]:
+    codes = [[one.code for each in made.programs() for one in each.operations] for made in (first, grown)]
+    if codes[0] != codes[1]:
         return "other sizes need other operators"
     batch = next((port.sizes or (1,))[0] for port, opened in zip(entry.inputs, axes, strict=True) if 0 in opened)
     more = batch - FIRST_BATCH
@@ -171,8 +172,11 @@ def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grow
 
 
 def _computed(program: Program) -> list[Value]:
-    """What goes in, and what operations make, in order."""
-    return [*program.inputs, *(value for operation in program.operations for value in operation.outputs)]
+    """What goes in, and what operations make, in order; once what several bodies share."""
+    made = {}
+    for each in program.programs():
+        made |= dict.fromkeys([*each.inputs, *(value for operation in each.operations for value in operation.outputs)])
+    return list(made)
 
 
 def _same(
@@ -182,8 +186,12 @@ def _same(
     where = f" ({one.nodes[-1]})" if one.nodes else ""
     if one.code != two.code or len(one.inputs) != len(two.inputs):
         return f"other sizes need other operators{where}"
-    if one.bodies:
-        return f"a loop's tensors are of one size{where}"
+    for body, other in zip(one.bodies, two.bodies, strict=True):
+        inside, found = _compared(body, other)
+        if isinstance(found, str):
+            return found
+        pairs.update(inside)
+        patched += found
     options = {key: value for key, value in one.options.items() if key != "new_shape"}
     if options != {key: value for key, value in two.options.items() if key != "new_shape"}:
         return f"{one.code} depends on the size{where}"

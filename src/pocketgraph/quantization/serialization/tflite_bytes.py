@@ -6,8 +6,12 @@ import io
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+import numpy as np
+
+from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.named_pass import Pass
-from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.program_pass import copied, run_passes
@@ -53,9 +57,33 @@ def as_written(program: Program, without: Collection[str] = ()) -> Program:
     """The program as it is in its file: a copy after the FILE_PASSES, but those of the names in ``without``."""
     written = copied(program)
     run_passes(written, FILE_PASSES, without)
+    for each in written.programs():
+        for branch in (body for operation in each.operations if operation.code == "IF" for body in operation.bodies):
+            _compute_given_constants(branch)
     for body in written.programs()[1:]:
         share_constants(body)
     return written
+
+
+def _compute_given_constants(branch: Program) -> None:
+    """Has operations make the constants that a branch gives: LiteRT 2.3 frees those when the interpreter ends.
+
+    It takes results for constants, too, of all operators that it computes beforehand; BROADCAST_TO is none of these.
+    """
+    for place, value in enumerate(branch.outputs):
+        if value.constant is None:
+            continue
+        shape = value.shape or (1,)
+        sizes = Value(f"{value.name}/sizes", INT32, (len(shape),), Constant.of(np.array(shape, np.int32)))
+        source = Value(value.name, value.dtype, shape, value.content.reshaped(shape), value.quantization)
+        made = Value(f"{value.name}/given", value.dtype, shape, None, value.quantization)
+        branch.operations.append(Operation("BROADCAST_TO", [source, sizes], [made]))
+        if not value.shape:
+            scalar = Value(f"{value.name}/scalar", value.dtype, (), None, value.quantization)
+            none = Value(f"{value.name}/no_sizes", INT32, (0,), Constant.of(np.zeros(0, np.int32)))
+            branch.operations.append(Operation("RESHAPE", [made, none], [scalar], {"new_shape": ()}))
+            made = scalar
+        branch.outputs[place] = made
 
 
 def unnamed(program: Program) -> set[Value]:
