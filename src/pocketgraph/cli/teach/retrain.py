@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from pocketgraph.apps.retraining.fine_tuning import Tuning
     from pocketgraph.apps.retraining.tool import Retrained
 
-IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval", "intermediate_output_graphs_dir",
-           "intermediate_store_frequency", "checkpoint_path", "logging_verbosity")  # fmt: skip
+IGNORED_TEXTS = "intermediate_output_graphs_dir", "checkpoint_path", "logging_verbosity"
+IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval", "intermediate_store_frequency",
+           *IGNORED_TEXTS)  # fmt: skip
 """Flags of the original's gradient descent and what that writes; the layer is solved to convergence here."""
 DOWNLOADED = "frozen_graph.pb", "quantized_graph.pb"
 """What the files of MobileNets are called that the original downloaded."""
@@ -94,7 +95,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--learning_rate", type=click.FloatRange(0, min_open=True),
               help="Of --train_layers, at its highest; default: 0.001.")  # fmt: skip
 @click.option("--train_batch_size", type=click.IntRange(1), help="Of --train_layers; default: 32.")
-@together(*(click.option(f"--{name}", hidden=True) for name in IGNORED))
+@together(*(click.option(f"--{name}", type=str if name in IGNORED_TEXTS else int, hidden=True) for name in IGNORED))
 @click.option("--model_dir", metavar="DIR", default="", help="Where the base lies that --architecture names.")
 def command(
     base: str | None,
