@@ -41,6 +41,11 @@ def test_a_picture_has_the_size_that_the_last_layer_takes(declared: str) -> None
         assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 3)
 
 
+def test_where_nothing_tells_the_rank_its_sizes_are_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"how many dimensions the input 'x' has; give .*: shapes=x:1,…"):
+        synthetic_shapes(parse("x = Placeholder(dtype=float)\ny = Softmax(x, T=float)"), ["y"])
+
+
 def test_no_open_side_is_so_short_that_windows_have_no_place() -> None:
     """As of a network that reads lines of text: its height is stated, and its width is open."""
     model = graph(

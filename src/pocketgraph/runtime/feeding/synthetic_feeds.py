@@ -94,7 +94,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             continue
         raise UsageError(
             f"the graph does not say how many dimensions the input '{label}' has",
-            hint=f"give an array or a shape for '{label}'",
+            hint=f"give an array for it, or its sizes: {option('input_shape', 'shapes')}={label}:1,…",
         )
     return shapes
 
