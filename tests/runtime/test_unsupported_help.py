@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from pocketgraph.errors import RunError
+from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.unsupported_help import help_with
@@ -103,3 +103,15 @@ def test_the_spectrum_to_feed_is_behind_what_makes_one_of_another(*, again: bool
     fits = {"c": (1, 5), "magnitudes": (1, 5)}[fed]
     with pocketgraph.Session(graph, engine="litert") as session:  # nothing but LiteRT behind it
         assert session.run(["y"], {fed: np.ones(fits, np.float32)})[0].shape == (1, 4)
+
+
+def test_decision_trees_stay_in_the_frozen_graph() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[1])
+        trees = BoostedTreesEnsembleResourceHandleOp()
+        y = BoostedTreesPredict(trees, x, num_bucketized_features=1, logits_dimension=1)
+    """)
+    for name in ("trees", "y"):
+        assert "a frozen graph keeps them" in help_with(graph, name)
+    with pytest.raises(UsageError, match="decision trees have no form there"):
+        pocketgraph.export(graph, "never.tflite", outputs=["y"])

@@ -78,6 +78,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     in_loops = ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile")
     if node.op in in_loops or (node.op.startswith("TensorArray") and any(one.op == "LoopCond" for one in graph)):
         return _help_with_loops(graph, node.name, feed)
+    if node.op.startswith("BoostedTrees"):
+        return "decision trees have no form there: a frozen graph keeps them, and pocketgraph runs it"
     if node.op in CALLS_PYTHON:
         return (
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
