@@ -142,7 +142,8 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
         {p.tensor: p.sizes or () for p in entry.inputs},
         may_hold_codes=True,
     )
-    return canonicalize(_lowered(simple, target, custom), ("finite_masks", "large_windows"))  # floats have an infinity
+    without = ("finite_masks", "large_windows", "layers_of_many_axes")  # floats have an infinity; sizes may be open
+    return canonicalize(_lowered(simple, target, custom), without)
 
 
 def quantized_program(

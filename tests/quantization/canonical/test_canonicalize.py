@@ -518,3 +518,27 @@ def test_large_windows_are_sums_of_small_ones_in_every_mode(side: int, parts: in
         (wanted,) = ProgramRunner(float_program(graph, ["y"]))([samples[:1]])
         (given,) = ProgramRunner(program).numbers(as_fed([samples[:1]], program.inputs))
         assert np.square(wanted - given).sum() < 10**-2.5 * np.square(wanted).sum(), mode
+
+
+@pytest.mark.parametrize("shape", [[2, 5, 6], [4, 2, 5, 6]])
+def test_layers_take_tensors_of_many_axes(shape: list[int]) -> None:
+    """As Keras writes a Dense over more than two axes, between what tells the axes apart."""
+    graph = graph_of(
+        """
+        x = Placeholder(dtype=float, shape=SHAPE)
+        m = Mean(x, one, T=float, Tidx=int32, keep_dims=true)
+        p = Sub(x, m, T=float)
+        rows = Reshape(p, flat, T=float, Tshape=int32)
+        a = MatMul(rows, w, T=float)
+        c = Reshape(a, back, T=float, Tshape=int32)
+        y = Mean(c, one, T=float, Tidx=int32, keep_dims=true)
+        """.replace("SHAPE", str(shape)),
+        one=np.array(1, np.int32),
+        w=rng.normal(size=(6, 3)).astype(np.float32),
+        flat=np.array([-1, 6], np.int32),
+        back=np.array([*shape[:-1], 3], np.int32),
+    )
+    assert_same_numbers(graph, rng.normal(size=shape).astype(np.float32))
+    (layer,) = (o for o in float_program(graph, ["y"]).operations if o.code == "FULLY_CONNECTED")
+    assert layer.outputs[0].shape == (*shape[:-1], 3)
+    assert "RESHAPE" not in codes_of(graph)

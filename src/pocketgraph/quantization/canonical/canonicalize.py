@@ -199,6 +199,27 @@ def plain_transposed_convolutions(program: Program) -> None:
     turn_transposed_convolutions(program, MOST_ADDED_ZEROS_SHARE * _weights(program))
 
 
+def layers_of_many_axes(program: Program) -> None:
+    """Layers read tensors of many axes themselves, where a reshape lays rows below each other for them and others go on
+    with what comes out in any shape."""
+    producers, readers = program.producers(), program.consumers()
+    replaced: dict[Value, Value] = {}
+    for layer in program.operations:
+        rows, result = layer.inputs[0] if layer.code == "FULLY_CONNECTED" else None, layer.outputs[0]
+        before = producers.get(rows) if rows is not None else None
+        if rows is None or before is None or before.code != "RESHAPE" or result in program.outputs:
+            continue
+        source, after = replaced.get(before.operands[0], before.operands[0]), readers.get(result, [])
+        if source.shape[-1:] != rows.shape[-1:] or rows.shape[:-1] != result.shape[:-1]:
+            continue
+        if source.dtype is not FLOAT or not after or any(each.code != "RESHAPE" for each in after):
+            continue
+        replaced[result] = made = Value(result.name, result.dtype, (*source.shape[:-1], result.shape[-1]))
+        layer.inputs[0], layer.outputs[0], layer.options = source, made, {**layer.options, "keep_num_dims": True}
+    program.substitute(replaced)
+    merge_reshapes(program)
+
+
 CANONICAL_PASSES = (
     Pass("finite_masks", "masks of -infinity are a large number, which has a range", bound_masks),
     Pass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
@@ -222,5 +243,6 @@ CANONICAL_PASSES = (
     Pass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
     Pass("large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows),
     Pass("reshape_merging", "reshapes in a row are one", merge_reshapes),
+    Pass("layers_of_many_axes", "layers take tensors of many axes without reshapes around them", layers_of_many_axes),
 )
 """What is done, in order; each can be left out by its name."""
