@@ -173,7 +173,7 @@ def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grow
 
 def _computed(program: Program) -> list[Value]:
     """What goes in, and what operations make, in order; once what several bodies share."""
-    made = {}
+    made: dict[Value, None] = {}
     for each in program.programs():
         made |= dict.fromkeys([*each.inputs, *(value for operation in each.operations for value in operation.outputs)])
     return list(made)
