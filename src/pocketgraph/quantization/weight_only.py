@@ -110,6 +110,8 @@ def code_rounds(state: QuantizationState) -> bool:
         state.notes.append(
             f"{counted(coded, 'layer')} in the rounds of a loop: weights in eight bits, and what is around them in "
             "float, because a round's rounding comes back in all later ones"
+            if any(operation.code == "WHILE" for each in state.program.programs() for operation in each.operations)
+            else f"{counted(coded, 'layer')} in branches: weights in eight bits, and what is around them in float"
         )
     return bool(coded)
 
