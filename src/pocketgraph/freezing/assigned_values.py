@@ -193,7 +193,8 @@ class _ThreadedFunctions(AccessFinder):
         inner = self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes)
         copy = claim_name(f"{name}/value", taken)
         op = node.op.removeprefix("Ref")
-        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], {**node.attrs, "T": dtype}))
+        kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # which are the handle's
+        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], {**kept, "T": dtype}))
         return f"{copy}:{port}" if port else copy
 
     def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
