@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
