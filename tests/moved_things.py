@@ -28,8 +28,10 @@ navigator.mediaDevices.getUserMedia = async () => {
   thing.fillStyle = "rgb(120, 10, 10)";
   for (let n = 0; n < 200; n++) thing.fillRect((37 * n) % 90, (53 * n * n) % 89, 1, 1);
   const pen = Object.assign(document.createElement("canvas"), { width: 640, height: 480 }).getContext("2d");
+  let moved = 0; // by little between two pictures, however many answers there were meanwhile
   const draw = () => {
-    const moved = 430 * Math.min(1, Math.max(0, (Number(document.body.dataset.answers ?? 0) - 10) / 80));
+    const due = 430 * Math.min(1, Math.max(0, (Number(document.body.dataset.answers ?? 0) - 10) / 120));
+    moved = Math.min(due, moved + 4);
     pen.fillStyle = "rgb(110, 110, 110)";
     pen.fillRect(0, 0, 640, 480);
     pen.drawImage(thing.canvas, Math.round(60 + moved), 60);
@@ -40,7 +42,7 @@ navigator.mediaDevices.getUserMedia = async () => {
   return pen.canvas.captureStream(50);
 };
 """
-"""A page's camera of 640 x 480 pixels: two things wait for ten answers, pass each other in eighty, and wait again."""
+"""A page's camera of 640 x 480 pixels: two things wait for ten answers, pass each other in 120 or more, and wait."""
 
 
 def crossings(page: Any) -> dict[str, str]:

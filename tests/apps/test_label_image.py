@@ -347,6 +347,18 @@ def test_of_two_heads_of_a_shipped_file_the_shares_are_the_scores(orange: pathli
         assert [one.label for one in found.predictions] == ["red", "green", "blue"]
 
 
+def test_paths_in_arrays_are_paths(tmp_path: pathlib.Path) -> None:
+    image = Image.new("RGB", (10, 10), (255, 51, 0))
+    image.save(tmp_path / "red.png")
+    paths = np.array([str(tmp_path / "red.png")] * 2)
+    wanted = [found.predictions for found in pocketgraph.label_image(parse(AVERAGES), np.asarray(image))]
+    for given in (paths, paths.astype(object), list(paths)):
+        found = pocketgraph.label_image(parse(AVERAGES), given)  # type: ignore[arg-type]
+        assert [one.predictions for one in found] == wanted * 2
+    (one,) = pocketgraph.label_image(parse(AVERAGES), paths[0])
+    assert one.predictions == wanted[0]
+
+
 def test_a_file_that_states_its_scaling_needs_no_presets(tmp_path: pathlib.Path) -> None:
     """A preset's layers are told of where the scaling is theirs."""
     graph = parse("""

@@ -334,6 +334,30 @@ def test_what_an_iterator_gives_in_several_pieces_gets_a_placeholder_each(
         assert call(*command) == 0, command
 
 
+def test_what_an_iterator_gives_is_fed_to_what_is_proposed(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = parse("""
+        it = IteratorV2(output_types=[float], output_shapes=[[?,4]])
+        next = IteratorGetNext(it, output_types=[float], output_shapes=[[?,4]])
+        w = Const(float[4,3] [[0.5, 1.0, -0.5], [1.0, -1.0, 2.0], [0.1, 0.3, -1.0], [0.7, -0.2, 0.4]])
+        logits = MatMul(next, w, T=float)
+        y = Softmax(logits, T=float)
+    """)
+    save(graph, "frozen.pb")
+    commands = proposed("frozen.pb", capsys)
+    assert {"verify", "benchmark_model"} <= {command[0] for command in commands}
+    for command in commands:
+        assert call(*command) == 0, command
+
+
+def test_a_graph_that_says_too_little_is_shown(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("y = IteratorGetNext()\nz = Neg(y, T=float)"), tmp_path / "damaged.pb")
+    assert call("summarize", tmp_path / "damaged.pb") == 0
+    assert "Neg" in capsys.readouterr().out
+
+
 def test_of_ops_that_nothing_here_computes_no_run_is_proposed(
     tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

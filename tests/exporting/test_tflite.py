@@ -388,9 +388,10 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
         high = Abs(s:1, T=float)
         m = Merge(low, high, T=float, N=2)
     """)
-    with pytest.raises(LackingError, match="set what it depends on for good: values=upside=false"):
-        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
-    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"upside": False})
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
+    assert any("values=upside=false (or true) sets it for good" in note for note in made.notes)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"upside": False}, force=True)
+    assert not any("upside" in note for note in made.notes)
 
 
 def test_ragged_rows_say_what_ships(tmp_path: pathlib.Path) -> None:
@@ -427,7 +428,7 @@ def test_rows_of_one_length_are_not_ragged(scope: str, shape: str, tmp_path: pat
     assert "RaggedTensor" not in str(caught.value)
 
 
-def test_branches_that_the_input_decides_say_how_to_go_on(tmp_path: pathlib.Path) -> None:
+def test_branches_that_the_input_decides_are_in_the_file_unless_they_are_set(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2])
         zero = Const(float 0)
@@ -439,14 +440,12 @@ def test_branches_that_the_input_decides_say_how_to_go_on(tmp_path: pathlib.Path
         high = Abs(s:1, T=float)
         m = Merge(low, high, T=float, N=2)
     """)
-    with pytest.raises(LackingError, match=r"values=positive=true \(or false\); or cut .* or write an \.onnx file"):
-        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
-    pocketgraph.export(graph, tmp_path / "net.onnx", outputs=["m"])
-    given = {"x": np.float32([3, -5])}
-    for goes, wanted in ((True, [3, 5]), (False, [-3, 5])):
-        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"positive": goes}, force=True)
-        [found] = ModelFile(tmp_path / "net.tflite").run("serving_default", given).values()
-        np.testing.assert_array_equal(found, wanted)
+    for goes in ({}, {"positive": True}, {"positive": False}):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values=goes, force=True)
+        for x in ([3, -5], [5, -3]):
+            [found] = ModelFile(tmp_path / "net.tflite").run("serving_default", {"x": np.float32(x)}).values()
+            wanted = np.abs(x) if goes.get("positive", sum(x) > 0) else np.negative(x)
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Sessions: names, feeds, fetches, targets, errors in TensorFlow's words, threads, closing."""
 
 import pathlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def test_shapes_are_worked_out_once_and_not_for_names(monkeypatch: pytest.Monkey
         assert (session.inputs["x"].shape, session.outputs["parts:1"].shape) == ((None, 2), (None, 1))
         assert repr(session.outputs) == repr(dict(session.outputs))
         assert inferred == [session.graph]
+        assert pickle.loads(pickle.dumps(session.inputs)) == dict(session.inputs)
         with pytest.raises(KeyError, match="z"):
             session.outputs["z"]
 

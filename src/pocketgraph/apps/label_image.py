@@ -133,10 +133,14 @@ def label_image(
 
 
 def _pixels(picture: Any) -> np.ndarray[Any, Any] | None:
-    """The numbers of an array, a tensor or an image of Pillow, this in colour; None of a path."""
+    """The numbers of an array, a tensor or an image of Pillow, this in colour; None of paths."""
     picture = picture.convert("RGB") if hasattr(picture, "convert") else picture
-    has_numbers = hasattr(picture, "__array__") or hasattr(picture, "__array_interface__")
-    return np.asarray(picture) if has_numbers else None
+    if isinstance(picture, str | bytes) or not (
+        hasattr(picture, "__array__") or hasattr(picture, "__array_interface__")
+    ):
+        return None
+    found = np.asarray(picture)
+    return found if found.dtype.kind in "biuf" else None
 
 
 def labeler_of(

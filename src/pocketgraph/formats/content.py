@@ -49,8 +49,8 @@ class Kind(Enum):
     )
     KERAS_YAML = (
         "the layers of a Keras model in YAML",
-        'it is read in JSON, with its weights beside it: python -c "import json, yaml; '
-        "json.dump(yaml.full_load(open('{}')), open('model.json', 'w'))\"",
+        'it is read in JSON, with its weights beside it: python -c "import json, sys, yaml; '
+        "json.dump(yaml.full_load(open(sys.argv[1])), open('model.json', 'w'))\" {}",
     )
     KERAS = ("a Keras model archive", "pocketgraph summarize_graph --in_graph={}")
     IMAGE = ("an image", "label_image takes it, {}, with a graph")
@@ -174,7 +174,7 @@ OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', 
 OF_LAYERS = (b'"layers-model"', b'"keras_version"', b'"model_config"', b'"class_name"')
 OF_ARCHITECTURE = re.compile(rb'\s*"?\{\s*\\?"(module|class_name|config|keras_version|backend)\\?":[^\0]*"?class_name')
 """How the description of a model begins that ``Model.to_json`` tells, also where it was written as JSON once more."""
-OF_YAML = re.compile(rb"(backend|class_name|config): .*\n(.*\n)*? *- ?class_name: ")
+OF_YAML = re.compile(rb"(backend|class_name|config):.*\n(.*\n)*? *- ?class_name: ")
 """How ``Model.to_yaml`` of Keras 1 and 2 tells it."""
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 

@@ -74,6 +74,9 @@ class TensorSpecs(Mapping[str, TensorSpec]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
+    def __reduce__(self) -> tuple[type, tuple[dict[str, TensorSpec]]]:
+        return dict, (dict(self),)  # without the graph
+
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
 

@@ -99,8 +99,9 @@ def test_a_new_build_takes_the_place_of_one_that_the_browser_may_still_hold(tmp_
                 page.goto(f"http://127.0.0.1:{server.server_port}/")
                 until(page, "document.querySelector('#classes li')")
             page.evaluate("navigator.serviceWorker.ready.then(() => {})")
-            kept = page.evaluate("caches.match('model.json').then((found) => found.json())")
-            assert kept["labels"] == ["after"] * 3
+            kept = "caches.match('model.json').then((found) => found.json()).then((it) => { window.kept = it.labels; })"
+            until(page, f"{kept} && window.kept?.[0] === 'after'")  # the new build is fetched while the page runs
+            assert page.evaluate("window.kept") == ["after"] * 3
     finally:
         server.shutdown()
 

@@ -292,16 +292,20 @@ def missing_kernels(facts: Summary) -> str:
     from pocketgraph.errors import MissingKernelError
     from pocketgraph.runtime.engines.functions import FunctionLibrary
     from pocketgraph.runtime.engines.needed import needed
+    from pocketgraph.runtime.feeding.default_tensors import feed_specs
     from pocketgraph.runtime.missing_kernels import check_kernels
     from pocketgraph.runtime.tensor_names import fetch_endpoint
 
     if facts.graph.dangling():
         return ""
-    items = needed(facts.graph, (), [fetch_endpoint(facts.graph, name) for name in facts.main_outputs], ())
     try:
+        fed = frozenset(spec.endpoint for spec in feed_specs(facts.graph, facts.main_outputs))
+        items = needed(facts.graph, fed, [fetch_endpoint(facts.graph, name) for name in facts.main_outputs], ())
         check_kernels((item.node for item in items.values()), FunctionLibrary(facts.graph))
     except MissingKernelError as error:
         return str(error)
+    except PocketgraphError:  # of a damaged graph, which the commands tell themselves
+        return ""
     return ""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import DType, Node, const, opdefs
 from pocketgraph.graph.attr import AttrValue
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT, INT32, STRING
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.tensor import Array
 
@@ -287,9 +287,19 @@ def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 
 def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[KerasTensor]:
-    """Tensors of several types as Keras 3 puts them together: as floats where any is, else as the widest numbers."""
+    """Tensors of several types as Keras 3 puts them together: as floats where any is, else as what holds all numbers.
+
+    Raises:
+        FormatError: some are texts.
+    """
     types = {value.dtype for value in values}
-    wide = FLOAT if FLOAT in types else max(types, key=lambda dtype: dtype.size)
+    if len(types) == 1:
+        return [*values]
+    if STRING in types:
+        raise writer.refuse("puts texts and numbers together, which is not read")
+    holder = FLOAT if any(dtype.is_floating for dtype in types) else np.result_type(*(dtype.numpy for dtype in types))
+    wide = holder if isinstance(holder, DType) else DType.of_numpy(holder)
+    wide = FLOAT if wide.is_floating else wide
     return [
         value if value.dtype is wide else writer.add("Cast", value, SrcT=value.dtype, DstT=wide) for value in values
     ]

@@ -26,12 +26,13 @@ def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
         value = _middle(writer, value, kept)
     method = str(writer.config.get("interpolation", "bilinear")).lower()
     made = resized(writer, value, wanted, method, is_centred=True)
-    if given.dtype is FLOAT or not writer.model.version.startswith("3."):
+    if not given.dtype.is_integer or not writer.model.version.startswith("3."):
         return made
     made = writer.add("Round", made)  # as Keras 3 does; cubic interpolation may go beyond what the type holds
     if method == "bicubic":
         limits = np.iinfo(given.dtype.numpy)
-        made = writer.add("Minimum", made, writer.const(limits.max, "most", FLOAT))
+        most = limits.max if limits.bits < 32 else np.nextafter(np.float32(limits.max), np.float32(0))
+        made = writer.add("Minimum", made, writer.const(most, "most", FLOAT))
         made = writer.add("Maximum", made, writer.const(limits.min, "least", FLOAT))
     return writer.add("Cast", made, SrcT=FLOAT, DstT=given.dtype)
 

@@ -35,18 +35,19 @@ BY_IMAGES = {"Conv2DBackpropInput": "Conv2D", "DepthwiseConv2dNativeBackpropInpu
 """By the op of a gradient: whose it is."""
 
 
-def single_convolutions(plan: Plan, _: Collection[str]) -> list[Item]:
-    """The nodes of a plan that give a convolution or such a gradient and that no other engine computes."""
+def single_convolutions(plan: Plan, _: Collection[str]) -> list[tuple[Item]]:
+    """The nodes of a plan that give a convolution or such a gradient and that no other engine computes: layers of 1."""
     images = trained_images(plan)
     found = [
         item for item in plan.items.values()
         if item.node.op in BY_IMAGES or (item.node.op == "Conv2D" and item.data[0] in images)
     ]  # fmt: skip
-    return [item for item in found if are_free(plan, [item]) and are_float_images([item])]
+    return [(item,) for item in found if are_free(plan, [item]) and are_float_images([item])]
 
 
-def single_convolution_parts(plan: Plan, item: Item, run_apart: RunApart) -> list[PartCall]:
+def single_convolution_parts(plan: Plan, layer: tuple[Item], run_apart: RunApart) -> list[PartCall]:
     """The step of such a node."""
+    (item,) = layer
     kind = _InputGradientCall if item.node.op in BY_IMAGES else _ConvolutionCall
     call = partial(kind, item, trained_convolutions(plan))
     return [layer_part(item.node, [item], item.data, first_outputs([item]), run_apart, call)]

@@ -57,7 +57,8 @@ def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool
     shape = [1 if axis in axes else size for axis, size in enumerate(source.shape) if keep or axis not in axes]
     if len(source.shape) > MOST_AXES:
         return emit.reshape(_over_few_axes(emit, code, source, axes), shape)
-    if source.shape[-1:] == (1,) and len(axes) > 1 and axes[-1] == len(source.shape) - 1:
+    is_picture = len(source.shape) <= 4  # which may come to lie channels last, the transpose behind the reduction
+    if source.shape[-1:] == (1,) and len(axes) > 1 and axes[-1] == len(source.shape) - 1 and not is_picture:
         inner = reduced(emit, code, emit.reshape(source, source.shape[:-1]), axes[:-1], keep=False)
         return emit.reshape(inner, shape)  # XNNPACK takes 30 times as long where a last axis of 1 is reduced, too
     return emit.add(code, [source, emit.const(axes, np.int32)], shape, keep_dims=keep)
