@@ -404,6 +404,40 @@ def test_what_was_read_of_a_reference_changes_with_its_variable() -> None:
     assert not any("no edge says" in line for line in report.warnings)
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ("AssignAdd(v, read, ^write, T=float)", [20, 40]),
+        ("AssignSub(v, read, ^write, T=float)", [0, 0]),
+        ("AssignAdd(v, v, ^write, T=float)", [20, 40]),
+        ("Assign(v, read, ^write, T=float)", [10, 20]),
+        ("ScatterAdd(v, rows, read, ^write, T=float, Tindices=int32)", [20, 40]),
+        ("AssignAdd(v, negative, ^write, T=float)", [9, 18]),
+    ],
+)
+def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds_then(
+    second: str, expected: list[float]
+) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        rows = Const(int32 [0, 1])
+        read = Identity(v, T=float)
+        negative = Neg(read, T=float)
+        write = Assign(v, x, ^negative, T=float)
+        second = {second}
+        one = Const(float 1)
+        y = Mul(second, one, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    for output in ("y", "second"):
+        report = freeze_with_report(graph, output, stored, control_flow="lower", repair=["updates", "references"])
+        assert not [line for line in report.warnings if "no edge" in line]
+        with Session(report.graph) as session:
+            assert session.run([output], {"x": np.float32([10, 20])})[0].tolist() == expected
+
+
 def test_what_reads_a_variable_beside_an_assignment_is_told() -> None:
     """TensorFlow 1.15 gives both 31 and 32 for 10 and 11, from run to run."""
     text = SHARED.replace("y = Mul(read, x, ^add,", "y = Mul(read, x,").replace("first, y, again", "first, y, add")

@@ -105,7 +105,8 @@ class _ThreadedFunctions(AccessFinder):
                 states.add(at + 1)
         for at in range(len(found.writers), 0, -1):
             node = found.writers[at - 1]
-            if at in states and (value_op(node.op) != "" or found.branches[node.name]):
+            takes = any(canonical(ref) in found.holders for ref in node.data_inputs[1:])
+            if at in states and (value_op(node.op) != "" or found.branches[node.name] or takes):
                 states.add(at - 1)
         taken = set(graph.nodes)
         made: dict[str, list[Node]] = {}
@@ -132,8 +133,13 @@ class _ThreadedFunctions(AccessFinder):
                 call, value = self._handing_on(node, found.calls[node.name], value, dtype)
                 nodes.append(call)
             else:
-                nodes += new_value(node, value, dtype, taken)
-                value = nodes[-1].name if value_op(node.op) else node.data_inputs[1]
+                operands = [
+                    self._carried(graph, ref, values[at - 1], dtype, taken, nodes)
+                    if canonical(ref) in found.holders else ref
+                    for ref in node.data_inputs[1:]
+                ]  # fmt: skip
+                nodes += new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
+                value = nodes[-1].name if value_op(node.op) else operands[0]
             for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
                 left = f"{switch.name}:{1 - parse_ref(ref).port}"
                 merge = Node(claim_name(f"{node.name}/after", taken), "Merge", [left, value], {"T": dtype, "N": 2})

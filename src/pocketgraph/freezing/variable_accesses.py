@@ -108,8 +108,8 @@ class AccessFinder:
                     elif use.reads:
                         reads.add(node.name)
                     given = f"{node.name}:{places[0]}" if node.op in LOOPS else None
-                elif places == [0] and value_op(node.op) is not None:
-                    writers.append(node)
+                elif places[0] == 0 and value_op(node.op) is not None:
+                    writers += [] if node in writers else [node]
                     given = node.name if is_reference else None
                 elif is_update(node) and 0 in places:
                     return None
@@ -130,6 +130,7 @@ class AccessFinder:
                 if given is not None:
                     holders.add(canonical(given))
                     waiting.append(canonical(given))
+        reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
         asked = {node_name(name) for name in outputs} if is_reference else set()
         live = self._live(graph, outputs)
         if not writers or (
