@@ -464,3 +464,24 @@ def test_rows_that_are_multiplied_and_divided_are_what_is_read(kind: str, op: st
     frozen = freeze(graph, "y", stored, control_flow="lower")
     with Session(without_dead_updates(frozen, ["y"])[0]) as session:
         assert session.run(["y"], {"x": np.float32([-1, 0.5, 2])})[0].tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["Scatter", "ResourceScatter"])
+def test_whole_numbers_are_divided_where_no_row_comes_twice(kind: str) -> None:
+    """TensorFlow 1.15 gives [1, 0], and [0, 7] for rows 0 and 0; the product of these divisors overflows to 0."""
+    resource = kind == "ResourceScatter"
+    text = f"""
+        x = Placeholder(dtype=int32, shape=[2])
+        v = {"VarHandleOp" if resource else "VariableV2"}(dtype=int32, shape=[2])
+        rows = Const(int32 [1, 0])
+        put = {kind}Div(v, rows, x, {"dtype" if resource else "T"}=int32, Tindices=int32)
+        y = {"ReadVariableOp(v, ^put, dtype" if resource else "Identity(put, T"}=int32)
+    """
+    stored = {"v": Tensor.from_numpy(np.int32([100000, 7]))}
+    with Session(without_dead_updates(freeze(parse(text), "y", stored, control_flow="lower"), ["y"])[0]) as session:
+        assert session.run(["y"], {"x": np.int32([65536, 65536])})[0].tolist() == [1, 0]
+    for rows in ("Const(int32 [0, 0])", "Placeholder(dtype=int32, shape=[2])"):
+        graph = parse(text.replace("Const(int32 [1, 0])", rows))
+        assert with_assigned_values(graph, ["y"], ["v"])[0] is graph
+        report = freeze_with_report(graph, "y", stored, control_flow="lower")
+        assert "what 'y' read of 'v' after 'put' is not followed; the stored value is taken" in report.warnings

@@ -64,14 +64,22 @@ def with_assigned_values(
             found = functions.accesses(functions.graph, outputs, name)
             if found is None or not found.writers:
                 continue
+            writers = listed([node.name for node in found.writers], 2, quoted=True)
             readers = sorted(found.unordered & found.live)
             if readers:
                 lines[name] = (
-                    f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after "
-                    f"{listed([node.name for node in found.writers], 2, quoted=True)}, so that TensorFlow's answers "
-                    "differ from run to run; the stored value is taken"
+                    f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after {writers}, "
+                    "so that TensorFlow's answers may differ from run to run; the stored value is taken"
                 )
-            if found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
+            readers = sorted(one for one, after in found.readers.items() if after and one in found.live)
+            if not found.followed:
+                if readers:
+                    lines[name] = (
+                        f"what {listed(readers, 2, quoted=True)} read of '{name}' after {writers} is not followed; the "
+                        "stored value is taken"
+                    )
+                left.append(name)
+            elif found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
                 nodes, _ = functions.threaded(functions.graph, found, name, graph[name].dtype("dtype").base)
                 functions.graph = functions.graph.replace(nodes)
             else:
