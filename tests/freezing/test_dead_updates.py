@@ -404,6 +404,40 @@ def test_what_was_read_of_a_reference_changes_with_its_variable() -> None:
     assert not any("no edge says" in line for line in report.warnings)
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ("AssignAdd(v, read, ^write, T=float)", [20, 40]),
+        ("AssignSub(v, read, ^write, T=float)", [0, 0]),
+        ("AssignAdd(v, v, ^write, T=float)", [20, 40]),
+        ("Assign(v, read, ^write, T=float)", [10, 20]),
+        ("ScatterAdd(v, rows, read, ^write, T=float, Tindices=int32)", [20, 40]),
+        ("AssignAdd(v, negative, ^write, T=float)", [9, 18]),
+    ],
+)
+def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds_then(
+    second: str, expected: list[float]
+) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        rows = Const(int32 [0, 1])
+        read = Identity(v, T=float)
+        negative = Neg(read, T=float)
+        write = Assign(v, x, ^negative, T=float)
+        second = {second}
+        one = Const(float 1)
+        y = Mul(second, one, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    for output in ("y", "second"):
+        report = freeze_with_report(graph, output, stored, control_flow="lower", repair=["updates", "references"])
+        assert not [line for line in report.warnings if "no edge" in line]
+        with Session(report.graph) as session:
+            assert session.run([output], {"x": np.float32([10, 20])})[0].tolist() == expected
+
+
 def test_what_reads_a_variable_beside_an_assignment_is_told() -> None:
     """TensorFlow 1.15 gives both 31 and 32 for 10 and 11, from run to run."""
     text = SHARED.replace("y = Mul(read, x, ^add,", "y = Mul(read, x,").replace("first, y, again", "first, y, add")
@@ -430,3 +464,24 @@ def test_rows_that_are_multiplied_and_divided_are_what_is_read(kind: str, op: st
     frozen = freeze(graph, "y", stored, control_flow="lower")
     with Session(without_dead_updates(frozen, ["y"])[0]) as session:
         assert session.run(["y"], {"x": np.float32([-1, 0.5, 2])})[0].tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["Scatter", "ResourceScatter"])
+def test_whole_numbers_are_divided_where_no_row_comes_twice(kind: str) -> None:
+    """TensorFlow 1.15 gives [1, 0], and [0, 7] for rows 0 and 0; the product of these divisors overflows to 0."""
+    resource = kind == "ResourceScatter"
+    text = f"""
+        x = Placeholder(dtype=int32, shape=[2])
+        v = {"VarHandleOp" if resource else "VariableV2"}(dtype=int32, shape=[2])
+        rows = Const(int32 [1, 0])
+        put = {kind}Div(v, rows, x, {"dtype" if resource else "T"}=int32, Tindices=int32)
+        y = {"ReadVariableOp(v, ^put, dtype" if resource else "Identity(put, T"}=int32)
+    """
+    stored = {"v": Tensor.from_numpy(np.int32([100000, 7]))}
+    with Session(without_dead_updates(freeze(parse(text), "y", stored, control_flow="lower"), ["y"])[0]) as session:
+        assert session.run(["y"], {"x": np.int32([65536, 65536])})[0].tolist() == [1, 0]
+    for rows in ("Const(int32 [0, 0])", "Placeholder(dtype=int32, shape=[2])"):
+        graph = parse(text.replace("Const(int32 [1, 0])", rows))
+        assert with_assigned_values(graph, ["y"], ["v"])[0] is graph
+        report = freeze_with_report(graph, "y", stored, control_flow="lower")
+        assert "what 'y' read of 'v' after 'put' is not followed; the stored value is taken" in report.warnings

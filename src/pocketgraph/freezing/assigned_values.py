@@ -64,14 +64,22 @@ def with_assigned_values(
             found = functions.accesses(functions.graph, outputs, name)
             if found is None or not found.writers:
                 continue
+            writers = listed([node.name for node in found.writers], 2, quoted=True)
             readers = sorted(found.unordered & found.live)
             if readers:
                 lines[name] = (
-                    f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after "
-                    f"{listed([node.name for node in found.writers], 2, quoted=True)}, so that TensorFlow's answers "
-                    "differ from run to run; the stored value is taken"
+                    f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after {writers}, "
+                    "so that TensorFlow's answers may differ from run to run; the stored value is taken"
                 )
-            if found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
+            readers = sorted(one for one, after in found.readers.items() if after and one in found.live)
+            if not found.followed:
+                if readers:
+                    lines[name] = (
+                        f"what {listed(readers, 2, quoted=True)} read of '{name}' after {writers} is not followed; the "
+                        "stored value is taken"
+                    )
+                left.append(name)
+            elif found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
                 nodes, _ = functions.threaded(functions.graph, found, name, graph[name].dtype("dtype").base)
                 functions.graph = functions.graph.replace(nodes)
             else:
@@ -105,7 +113,8 @@ class _ThreadedFunctions(AccessFinder):
                 states.add(at + 1)
         for at in range(len(found.writers), 0, -1):
             node = found.writers[at - 1]
-            if at in states and (value_op(node.op) != "" or found.branches[node.name]):
+            takes = any(canonical(ref) in found.holders for ref in node.data_inputs[1:])
+            if at in states and (value_op(node.op) != "" or found.branches[node.name] or takes):
                 states.add(at - 1)
         taken = set(graph.nodes)
         made: dict[str, list[Node]] = {}
@@ -132,8 +141,13 @@ class _ThreadedFunctions(AccessFinder):
                 call, value = self._handing_on(node, found.calls[node.name], value, dtype)
                 nodes.append(call)
             else:
-                nodes += new_value(node, value, dtype, taken)
-                value = nodes[-1].name if value_op(node.op) else node.data_inputs[1]
+                operands = [
+                    self._carried(graph, ref, values[at - 1], dtype, taken, nodes)
+                    if canonical(ref) in found.holders else ref
+                    for ref in node.data_inputs[1:]
+                ]  # fmt: skip
+                nodes += new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
+                value = nodes[-1].name if value_op(node.op) else operands[0]
             for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
                 left = f"{switch.name}:{1 - parse_ref(ref).port}"
                 merge = Node(claim_name(f"{node.name}/after", taken), "Merge", [left, value], {"T": dtype, "N": 2})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pocketgraph.graph import DType, Node, const, opdefs
+import numpy as np
+
+from pocketgraph.graph import DType, Graph, Node, const, opdefs
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.edit import claim_name
@@ -29,6 +31,14 @@ def value_op(op: str) -> str | None:
     if kind == op and not opdefs.updates_variable(op):
         return None
     return _NEW_VALUES.get(kind.replace("Scatter", "ScatterNd") if is_rows else kind)
+
+
+def divides_in_turn(graph: Graph, node: Node) -> bool:
+    """Whether it divides a row of whole numbers once after another, as far as is known, which rounds each time."""
+    if value_op(node.op) != "Div" or not node.dtype("T", node.dtype("dtype", INT32)).is_integer:
+        return False
+    rows = graph.constant(node.data_inputs[1])
+    return rows is None or len(np.unique(rows.numpy())) < rows.size
 
 
 def new_value(node: Node, before: str, dtype: DType, taken: set[str]) -> list[Node]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import function_def
-from pocketgraph.freezing.assignments import value_op
+from pocketgraph.freezing.assignments import divides_in_turn, value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
@@ -43,6 +43,7 @@ class Accesses(NamedTuple):
             outermost branch to the innermost.
         live: the nodes that results are computed with.
         needs: some live one reads what another one changed.
+        followed: what the writers leave is known.
     """
 
     holders: set[str]
@@ -54,6 +55,7 @@ class Accesses(NamedTuple):
     branches: dict[str, list[str]]
     live: set[str]
     needs: bool
+    followed: bool = True
 
 
 class Use(NamedTuple):
@@ -108,8 +110,8 @@ class AccessFinder:
                     elif use.reads:
                         reads.add(node.name)
                     given = f"{node.name}:{places[0]}" if node.op in LOOPS else None
-                elif places == [0] and value_op(node.op) is not None:
-                    writers.append(node)
+                elif places[0] == 0 and value_op(node.op) is not None:
+                    writers += [] if node in writers else [node]
                     given = node.name if is_reference else None
                 elif is_update(node) and 0 in places:
                     return None
@@ -130,6 +132,7 @@ class AccessFinder:
                 if given is not None:
                     holders.add(canonical(given))
                     waiting.append(canonical(given))
+        reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
         asked = {node_name(name) for name in outputs} if is_reference else set()
         live = self._live(graph, outputs)
         if not writers or (
@@ -159,12 +162,13 @@ class AccessFinder:
                 others.add(name)
         readers = {name: after for name, after in readers.items() if name not in others}
         readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
+        followed = not any(divides_in_turn(graph, node) for node in writers)
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             use = calls.get(node.name)
             needs = needs or (use is not None and node.name in live and (use.needs or (use.reads and at > 0)))
         branches = {node.name: ways.of_handle(node) for node in writers}
-        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs)
+        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs, followed)
 
     def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
         """What outputs are computed with."""
@@ -198,7 +202,7 @@ class AccessFinder:
             found = None
             if scope is not None and argument is not None and argument.op == "Placeholder":
                 found = self.accesses(scope, results_and_effects(scope), argument.name)
-            if found is not None and scope is not None and not found.unordered:
+            if found is not None and scope is not None and found.followed and not found.unordered:
                 returns = any(canonical(ref) in found.holders for ref in scope.outputs)
                 reads = bool(found.readers) or any(use.reads for use in found.calls.values())
                 self._uses[key] = Use(index, reads, bool(found.writers), found.needs, returns)
