@@ -93,8 +93,9 @@ class LoopLowering:
         return [item for item in items if item.node.op in EXIT]
 
     def _is_join(self, name: str) -> bool:
-        """Whether a node is a Merge behind branches."""
-        return self.items[name].node.op in MERGE and not is_loop_head(self.items[name], self.items)
+        """Whether a node is a Merge behind branches that are not decided around it."""
+        is_merge = self.items[name].node.op in MERGE and not is_loop_head(self.items[name], self.items)
+        return is_merge and self.guards.only_input(name) is None
 
     def _needed(
         self, emit: Emit, ends: Iterable[Endpoint], frame: LoopFrame, until: Set[str] = frozenset()
@@ -115,7 +116,9 @@ class LoopLowering:
             if name in until:
                 break
             taken = item.data[:1] if self._is_of_loop(item) and self.plan.frames[name] == frame else item.data
-            if self._is_join(name):
+            if (only := self.guards.only_input(name)) is not None:
+                taken = (only,)
+            elif self._is_join(name):
                 taken = (*taken, self._choice(name)[0])
             waiting += [endpoint for endpoint in taken if str(endpoint) not in emit.values]
         return sorted(found, key=self.numbers.__getitem__)
@@ -129,7 +132,10 @@ class LoopLowering:
         node = item.node
         if self._is_handle(emit, Endpoint(node.name, 0)) and node.op not in LOWERINGS:
             return
-        if self._is_of_loop(item):
+        if (only := self.guards.only_input(node.name)) is not None:
+            emit.bind(f"{node.name}:0", emit.value(str(only)))
+            emit.bind(f"{node.name}:1", emit.const(np.int32(item.data.index(only))))
+        elif self._is_of_loop(item):
             emit.bind(f"{node.name}:1", emit.value(str(item.data[0])))
         elif node.op in SWITCH:
             for port in (0, 1):
