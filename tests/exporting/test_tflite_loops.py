@@ -22,7 +22,7 @@ from pocketgraph.graph.dtype import HALF, INT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.serialization.tflite_bytes import as_written
-from support import ROOT
+from support import ROOT, lines_taken
 
 FOLDER = ROOT / "tests" / "fixtures" / "loops"
 GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
@@ -240,3 +240,22 @@ def test_a_loop_that_made_up_inputs_do_not_end_is_told_soon(
     assert not (tmp_path / "net.tflite").exists()
     samples = {"x": np.ones((1, 1, 4), np.float32), "n": np.zeros(1, np.int32)}
     assert pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], samples=samples).checks[0].passed
+
+
+def test_work_does_not_grow_with_the_cube_of_the_branches() -> None:
+    """Branches of one predicate, one behind the other, as in a graph of TensorFlow 1 that is fed whether it trains."""
+
+    def work(count: int) -> int:
+        lines = ["x = Placeholder(dtype=float, shape=[1,4])", "p = Placeholder(dtype=bool, shape=[])"]
+        last = "x"
+        for k in range(count):
+            lines += [f"s{k} = Switch({last}, p, T=float)", f"a{k} = Sin(s{k}:1, T=float)"]
+            lines += [f"b{k} = Cos(s{k}, T=float)", f"m{k} = Merge(b{k}, a{k}, T=float, N=2)"]
+            lines += [f"t{k} = Tanh(m{k}, T=float)"]
+            last = f"t{k}"
+        simple = simplified(parse("\n".join(lines)), [f"{last}:0"], {"x": (1, 4), "p": ()})
+        codes = [operation.code for operation in simple.lowered().operations]
+        assert codes == ["IF", "TANH"] * count
+        return lines_taken(simple.lowered)
+
+    assert work(48) < 5 * work(24)  # it was 7 times as much

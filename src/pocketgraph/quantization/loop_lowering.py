@@ -18,7 +18,7 @@ branch takes is an operand. Source: the kernels WHILE and IF of the LiteRT proje
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class LoopLowering:
     def __init__(self, plan: Plan, fallback: Fallback = None) -> None:
         self.plan = plan
         self.items = plan.items
+        self.numbers = {name: number for number, name in enumerate(plan.items)}
         self.fallback = fallback
         self.guards = Guards(plan.items)
 
@@ -92,11 +93,16 @@ class LoopLowering:
         return [item for item in items if item.node.op in EXIT]
 
     def _is_join(self, name: str) -> bool:
-        """Whether a node is a Merge behind branches."""
-        return self.items[name].node.op in MERGE and not is_loop_head(self.items[name], self.items)
+        """Whether a node is a Merge behind branches that are not decided around it."""
+        is_merge = self.items[name].node.op in MERGE and not is_loop_head(self.items[name], self.items)
+        return is_merge and self.guards.only_input(name) is None
 
-    def _needed(self, emit: Emit, ends: Iterable[Endpoint], frame: LoopFrame) -> list[str]:
-        """The nodes that compute these tensors and are not emitted yet, of the frame and the loops in it."""
+    def _needed(
+        self, emit: Emit, ends: Iterable[Endpoint], frame: LoopFrame, until: Set[str] = frozenset()
+    ) -> list[str]:
+        """The nodes that compute these tensors and are not emitted yet, of the frame and the loops in it, in order.
+
+        Once one of ``until`` is among them, it and some others."""
         found: set[str] = set()
         waiting = [endpoint for endpoint in ends if str(endpoint) not in emit.values]
         while waiting:
@@ -107,11 +113,15 @@ class LoopLowering:
             if item.node.op in ENTER and self.plan.frames[name] == frame:
                 continue  # it is bound, or a handle
             found.add(name)
+            if name in until:
+                break
             taken = item.data[:1] if self._is_of_loop(item) and self.plan.frames[name] == frame else item.data
-            if self._is_join(name):
+            if (only := self.guards.only_input(name)) is not None:
+                taken = (only,)
+            elif self._is_join(name):
                 taken = (*taken, self._choice(name)[0])
             waiting += [endpoint for endpoint in taken if str(endpoint) not in emit.values]
-        return [name for name in self.items if name in found]
+        return sorted(found, key=self.numbers.__getitem__)
 
     def _is_of_loop(self, item: Item) -> bool:
         """Whether a node is a Switch that lets a variable into the next round, or out."""
@@ -122,7 +132,10 @@ class LoopLowering:
         node = item.node
         if self._is_handle(emit, Endpoint(node.name, 0)) and node.op not in LOWERINGS:
             return
-        if self._is_of_loop(item):
+        if (only := self.guards.only_input(node.name)) is not None:
+            emit.bind(f"{node.name}:0", emit.value(str(only)))
+            emit.bind(f"{node.name}:1", emit.const(np.int32(item.data.index(only))))
+        elif self._is_of_loop(item):
             emit.bind(f"{node.name}:1", emit.value(str(item.data[0])))
         elif node.op in SWITCH:
             for port in (0, 1):
@@ -146,17 +159,18 @@ class LoopLowering:
     def _branch(self, emit: Emit, first: str, joins: Sequence[str], frame: LoopFrame, within: frozenset[Guard]) -> None:
         """Emits an IF, and binds what a Merge gives, and those of ``joins`` that choose by the same predicate."""
         predicate = self._choice(first)[0]
-        joined = [first]
+        joined, before = [first], {first}  # before: what the others must not depend on
         for name in joins:
             if name in joined or f"{name}:0" in emit.values or self._is_handle(emit, Endpoint(name, 0)):
                 continue
             if self.guards.of(name) <= within and self._choice(name)[0] == predicate:
-                needed = self._needed(emit, self.items[name].data, frame)
-                if {name, *joined}.isdisjoint(needed):
+                needed = self._needed(emit, self.items[name].data, frame, before)
+                if name not in needed and before.isdisjoint(needed):
                     around = (each for each in needed if self.plan.frames[each] == frame)
                     ready = [Endpoint(each, 0) for each in around if self.guards.of(each) <= within]
                     self._region(emit, ready, frame, within)
                     joined.append(name)
+                before.add(name)
         sides: list[Program] = []
         for side in (True, False):
             ends = [self._choice(name)[1 if side else 2] for name in joined]

@@ -30,6 +30,8 @@ def convert_branches(
     for unit in order:
         if not isinstance(unit, str) or unit == first or conversion.items[unit].node.op not in MERGE:
             continue
+        if conversion.guards.only_input(unit) is not None:
+            continue
         other = conversion.guards.chosen_by(conversion.items[unit])
         is_same = other is not None and other[0] == predicate and conversion.guards.of(unit) <= within
         if is_same and f"{unit}:0" not in conversion.emit.bound and _is_ready(conversion, unit, within):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
@@ -62,6 +64,12 @@ class NodeConversion(ABC):
                 with self.emit.at(node):
                     source = self.emit.value(str(item.data[0]))
                 self.emit.bound[f"{node.name}:0"] = self.emit.bound[f"{node.name}:1"] = source
+            return
+        if (only := self.guards.only_input(node.name)) is not None:
+            if self.is_a_tensor(only):
+                with self.emit.at(node):
+                    self.emit.bound[f"{node.name}:0"] = self.emit.value(str(only))
+                    self.emit.bound[f"{node.name}:1"] = self.emit.const(np.int32(item.data.index(only)))
             return
         if all(f"{node.name}:{port}" in self.emit.bound for port in range(max(1, self._ports(node.name)))):
             return  # it is fed

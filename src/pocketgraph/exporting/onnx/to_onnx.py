@@ -171,7 +171,7 @@ class _Conversion(NodeConversion):
                     convert_loop(self, unit, within)
             elif isinstance(unit, str) and unit not in done and self.guards.of(unit) <= within:
                 item = self.items[unit]
-                if item.node.op in MERGE:
+                if item.node.op in MERGE and self.guards.only_input(unit) is None:
                     done |= self._join(unit, waiting, within)
                 else:
                     self.node(item)

@@ -23,6 +23,11 @@ class Guard(NamedTuple):
     predicate: Endpoint
     side: bool
 
+    @property
+    def opposite(self) -> Guard:
+        """The guard of the other side."""
+        return Guard(self.predicate, not self.side)
+
 
 class Guards:
     """The guards of every node; conditions of loops are none."""
@@ -31,6 +36,7 @@ class Guards:
         self._items = items
         self._depths: dict[Guard, int] = {}
         self._found: dict[str, frozenset[Guard]] = {}
+        self._only: dict[str, Endpoint] = {}
         if any(item.node.op in MERGE or item.node.op == "Switch" for item in self._items.values()):
             for name in _in_order(self._items):
                 self._found[name] = self._visited(self._items[name])
@@ -47,8 +53,9 @@ class Guards:
             predicate = behind(self._items, item.data[1])
             if predicate.node not in self._items or self._items[predicate.node].node.op != "LoopCond":
                 guard = Guard(predicate, endpoint.port == 1)
-                depth = len(self.of(item.data[1].node))
-                self._depths[guard] = max(depth, self._depths.get(guard, 0))
+                if own.isdisjoint((guard, guard.opposite)):
+                    depth = len(self.of(item.data[1].node))
+                    self._depths[guard] = max(depth, self._depths.get(guard, 0))
                 own |= {guard}
         return own
 
@@ -56,6 +63,11 @@ class Guards:
         """The guards of a loop: of all that enters it, as a constant may have lost its own."""
         entered = (name for name in loop.members if frames[name] == loop.frame and self._items[name].node.op in ENTER)
         return frozenset(guard for name in entered for guard in self.of(name))
+
+    def only_input(self, name: str) -> Endpoint | None:
+        """What a Merge takes in any case, as its other input hangs on both sides of a predicate: that of a branch in a
+        branch of the same predicate. None for any other node."""
+        return self._only.get(name)
 
     def chosen_by(self, item: Item) -> tuple[Endpoint, Endpoint, Endpoint] | None:
         """The predicate that a Merge chooses by, and what it takes where that is true and where it is false."""
@@ -71,16 +83,23 @@ class Guards:
         if len(item.data) != 2:
             return None
         left, right = (self.of_tensor(endpoint) for endpoint in item.data)
-        both = [guard for guard in left if Guard(guard.predicate, not guard.side) in right]
+        both = [guard for guard in left if guard.opposite in right]
         return max(both or left ^ right, key=lambda guard: (self._depths.get(guard, 0), guard), default=None)
+
+    def _can_be(self, endpoint: Endpoint) -> bool:
+        guards = self.of_tensor(endpoint)
+        return all(guard.opposite not in guards for guard in guards)
 
     def _visited(self, item: Item) -> frozenset[Guard]:
         whole = frozenset[Guard]()
         if loops.is_loop_head(item, self._items):
             return self.of_tensor(loops.first_and_next(item, self._items)[0])
         if item.node.op in MERGE:
-            parting = self._parting(item)
-            for endpoint in item.data:
+            living = [each for each in item.data if self._can_be(each)]
+            if len(living) == 1:
+                self._only[item.node.name] = living[0]
+            parting = self._parting(item) if len(living) > 1 else None
+            for endpoint in living or item.data:
                 whole |= self.of_tensor(endpoint)
             return frozenset(g for g in whole if parting is None or g.predicate != parting.predicate)
         for endpoint in item.data:
