@@ -156,7 +156,7 @@ def quantize(
         made = way.quantized(options, budget, limit, judge, names, resume, tell)
     else:
         made = way.with_quantized_weights(
-            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
+            limit, names, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
             threads=threads,
         )  # fmt: skip
     made.describe = partial(_described, made, labels, replace(reading, notify=unheard), samples)
