@@ -57,6 +57,20 @@ def test_actions_are_judged_as_numbers(small: pathlib.Path, name: str, has_class
         assert report["snr_db"] > 25
 
 
+def test_labels_say_that_a_tanh_tells_classes(small: pathlib.Path, capsys: Any) -> None:
+    weights = const("w", np.random.default_rng(1).normal(size=(16, 80)).astype(np.float32))
+    head = parse("x = Placeholder(dtype=float, shape=[?,16])\nl = MatMul(x, w, T=float)\naction = Tanh(l, T=float)")
+    save(Graph([*head, weights]), small / "actor.pb")
+    (small / "names.txt").write_text("\n".join(f"kind{at}" for at in range(80)), "utf-8")
+    files = (small / "actor.pb", "--calibrate", small / "cal.npz", "-o", small / "actor.tflite")
+    named = (*files, "--labels", small / "names.txt")
+    for options in (["--mode", "static"], ["--mode", "dynamic"], ["--max_kl", "1"]):
+        assert call("quantize", *named, *options) == 0, options
+        assert json.loads((small / "actor.report.json").read_text("utf-8"))["agreement"] is not None, options
+    assert call("quantize", *files, "--max_kl", "1") == 2
+    assert "gives no scores of classes" in capsys.readouterr().err
+
+
 def test_a_model_is_quantized_reported_on_and_judged(small: pathlib.Path, capsys: Any) -> None:
     out = small / "net.tflite"
     assert call("quantize", small / "net.pb", "--calibrate", small / "cal.npz", "-o", out) == 0

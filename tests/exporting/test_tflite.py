@@ -220,6 +220,48 @@ def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
     np.testing.assert_allclose(found, given["y"][:1], atol=0.1)
 
 
+def test_large_windows_are_sums_of_small_ones_where_that_is_quicker(tmp_path: pathlib.Path) -> None:
+    """XNNPACK has kernels of up to 25 elements; small devices and LiteRT's loops over int16 codes gain nothing."""
+    rng = np.random.default_rng(0)
+    kernel = const("k", rng.normal(size=(7, 7, 40, 1)).astype(np.float32))
+    lines = """
+        x = Placeholder(dtype=float, shape=[1,12,12,40])
+        d = DepthwiseConv2dNative(x, k, T=float, strides=[1,1,1,1], padding="SAME")
+        y = Relu(d, T=float)
+    """
+    graph, path = Graph([*parse(lines), kernel], inputs=["x"], outputs=["y"]), tmp_path / "net.tflite"
+    given: dict[str, Any] = {"mode": "static", "samples": rng.normal(size=(20, 12, 12, 40)).astype(np.float32)}
+    for options, parts in (
+        ({}, 1), ({"mode": "dynamic"}, 3), (given, 3),
+        (given | {"io": "int8"}, 1), (given | {"activations": "int16"}, 1),
+    ):  # fmt: skip
+        made = pocketgraph.export(graph, path, **options)
+        assert made.checks[0].outputs[0].mean_relative < 0.03, options
+        (subgraph,) = Table.root(path.read_bytes()).tables(2)
+        used = [list(versions(path))[operator.number(0, "u32")] for operator in subgraph.tables(3)]
+        assert used.count("DEPTHWISE_CONV_2D") == parts, options
+
+
+def test_masks_of_infinity_have_codes(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"a": (8, 64), "b": (64, 10)}
+    lines = """
+        x = Placeholder(dtype=float, shape=[1,8])
+        zero = Const(float 0)
+        h = MatMul(x, a, T=float)
+        is_high = Greater(h, zero, T=float)
+        m = SelectV2(is_high, h, mask, T=float)
+        s = Softmax(m, T=float)
+        y = MatMul(s, b, T=float)
+    """
+    weights = [const(name, rng.normal(size=shape).astype(np.float32)) for name, shape in shapes.items()]
+    mask = const("mask", np.full((1, 64), -np.inf, np.float32))
+    graph = Graph([*parse(lines), *weights, mask], inputs=["x"], outputs=["y"])
+    samples = rng.normal(size=(40, 8)).astype(np.float32)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", mode="static", samples=samples)
+    assert made.checks[0].outputs[0].mean_relative < 0.03
+
+
 def test_bytes_go_in_and_out_of_eight_bits(tmp_path: pathlib.Path) -> None:
     pictures, files = arrays("pictures")["x"], {}
     for io in ("int8", "uint8"):

@@ -14,6 +14,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.accuracy_budget import AccuracyBudget
+from pocketgraph.quantization.canonical.canonicalize import needless_passes
 from pocketgraph.quantization.core.quantization_options import (
     Activations,
     Form,
@@ -141,10 +142,9 @@ def quantize(
     check_is_there(samples)
     check_is_there(judge)
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    kept_whole = () if io == "float" else ("large_windows",)  # small devices take no longer for a large window
     way = Quantizer(
-        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, (*without, *kept_whole), signature,
-        shapes or {}, is_static=mode == "static",
+        model, samples, outputs or (), inputs or (), feeds or {}, reading, form,
+        (*without, *needless_passes(io, activations)), signature, shapes or {}, is_static=mode == "static",
     )  # fmt: skip
     if mode == "static":
         options = QuantizationOptions(
@@ -156,7 +156,7 @@ def quantize(
         made = way.quantized(options, budget, limit, judge, names, resume, tell)
     else:
         made = way.with_quantized_weights(
-            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
+            limit, names, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
             threads=threads,
         )  # fmt: skip
     made.describe = partial(_described, made, labels, replace(reading, notify=unheard), samples)

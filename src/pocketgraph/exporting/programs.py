@@ -16,7 +16,7 @@ from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.part_lowering import Trial
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import listed
-from pocketgraph.quantization.canonical.canonicalize import canonicalize
+from pocketgraph.quantization.canonical.canonicalize import canonicalize, needless_passes
 from pocketgraph.quantization.conversion.int8_conversion import left_in_float, take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
@@ -28,6 +28,10 @@ from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, 
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
+OF_EIGHT_BITS = ("large_windows", "layers_of_many_axes")
+"""Passes of the canonical form for LiteRT files in eight bits, of fixed sizes."""
+OF_CODES = ("finite_masks",)
+"""Passes for tensors of codes, which have no infinity."""
 MOST_OPS = 4
 """Ops that a message names; beyond, one node of each."""
 
@@ -122,7 +126,14 @@ def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collecti
     )
 
 
-def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:
+def float_program(
+    entry: EntryPoint,
+    model: ExportModel,
+    target: str = "LiteRT",
+    *,
+    custom: bool = False,
+    without: Collection[str] = (*OF_CODES, *OF_EIGHT_BITS),
+) -> Program:
     """An entry point as a program of LiteRT builtin operators, in few of them.
 
     Its inputs and outputs are in the entry point's order and have the shapes ``sizes``.
@@ -132,6 +143,7 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
         model: the model that it is of.
         target: who has to have the operators, for the message.
         custom: make custom operators of nodes that have no builtin one.
+        without: the passes of the canonical form to leave out.
 
     Raises:
         LackingError: nodes have no LiteRT form; all are listed.
@@ -142,7 +154,6 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
         {p.tensor: p.sizes or () for p in entry.inputs},
         may_hold_codes=True,
     )
-    without = ("finite_masks", "large_windows", "layers_of_many_axes")  # floats have an infinity; sizes may be open
     return canonicalize(_lowered(simple, target, custom), without)
 
 
@@ -181,7 +192,8 @@ def quantized_program(
         )
     samples = model.samples
     names = [port.name for port in entry.inputs]
-    exact = float_program(entry, model, target)
+    without = needless_passes(io, activations) if target == "LiteRT" else OF_EIGHT_BITS
+    exact = float_program(entry, model, target, without=without)
     check(exact)
     outcome = quantize_program(
         exact,

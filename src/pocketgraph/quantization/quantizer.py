@@ -187,15 +187,16 @@ class Quantizer:
         return lambda: iter(held)
 
     def with_quantized_weights(
-        self, limit: int, progress: Progress, *, dynamic: bool, bits: int, rounding: str, threads: int
-    ) -> QuantizedModel:
+        self, limit: int, names: Sequence[str] | None, progress: Progress, *, dynamic: bool, bits: int, rounding: str,
+        threads: int,
+    ) -> QuantizedModel:  # fmt: skip
         data = self.opened(self.source).take(limit) if self.source is not None else None
         samples: Samples = self.held(data) if data is not None else lambda: iter(())
         outcome = quantize_weights(
             self.program, samples, 0 if data is None else len(data), dynamic=dynamic, graphs=self.graphs,
             bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
-        outcome.are_forecasts = gives_actions(self.graphs[0], self.outputs[0])
+        outcome.are_forecasts = names is None and gives_actions(self.graphs[0], self.outputs[0])
         return self.made(outcome, None, threads, progress)
 
     def quantized(
@@ -290,7 +291,7 @@ class Quantizer:
         classes = judging.truth(names, answer.size)
         wanted = judging.wanted(answer.size) if classes is None else None
         if wanted is None:
-            return classes is None and gives_actions(self.graphs[0], self.outputs[0]), None
+            return names is None and classes is None and gives_actions(self.graphs[0], self.outputs[0]), None
         return are_forecasts(wanted, answer), wanted if are_tags(wanted, answer) else None
 
     def made(

@@ -505,19 +505,23 @@ def test_large_windows_are_sums_of_small_ones_in_every_mode(side: int, parts: in
     )
     samples = rng.normal(size=(20, 12, 12, channels)).astype(np.float32)
     assert_same_numbers(graph, samples[:1])
-    for mode, io in (("static", "float"), ("static", "int8"), ("dynamic", "float"), ("weights", "float")):
-        made = quantize(graph, samples if mode == "static" else None, mode=mode, io=io)
+    for mode, io, activations in (
+        ("static", "float", "int8"), ("static", "int8", "int8"), ("static", "float", "int16"),
+        ("dynamic", "float", "int8"), ("weights", "float", "int8"),
+    ):  # fmt: skip
+        given = samples if mode == "static" else None
+        made = quantize(graph, given, mode=mode, io=io, activations=activations)
         program = made.program
         windows = [o.inputs[1] for o in program.operations if o.code == "DEPTHWISE_CONV_2D"]
-        whole = io == "int8"
+        whole = io == "int8" or activations == "int16"
         assert len(windows) == (1 if whole else parts)
         assert all(w is not None and w.shape[1] * w.shape[2] <= 25 for w in windows) != (whole and side == 7)
         if side == 7:  # the parts count as the one layer that they are
             stored = [v.dtype.name for o in program.operations for v in o.inputs if v is not None and v.constant]
             assert stored.count("int8") == len(windows)
         (wanted,) = ProgramRunner(float_program(graph, ["y"]))([samples[:1]])
-        (given,) = ProgramRunner(program).numbers(as_fed([samples[:1]], program.inputs))
-        assert np.square(wanted - given).sum() < 10**-2.5 * np.square(wanted).sum(), mode
+        (found,) = ProgramRunner(program).numbers(as_fed([samples[:1]], program.inputs))
+        assert np.square(wanted - found).sum() < 10**-2.5 * np.square(wanted).sum(), mode
 
 
 @pytest.mark.parametrize("shape", [[2, 5, 6], [4, 2, 5, 6]])

@@ -41,39 +41,50 @@ def data(count: int, seed: int) -> list[list[np.ndarray[Any, Any]]]:
 
 
 @cache
-def trained(settled: float = 1.0) -> Graph:
-    """A network whose batch norms know the data, as after training; ``settled``: the share of the data in averages that
-    began with a mean of 0 and a variance of 1."""
+def trained(settled: float = 1.0, scales: tuple[float, ...] = (1.0,)) -> Graph:
+    """A network whose batch norms know the data, as after training, with layers of its own for each input.
+
+    Args:
+        settled: the share of the data in averages that began with a mean of 0 and a variance of 1.
+        scales: how far the pictures of each input reach.
+    """
     rng = np.random.default_rng(5)
-    nodes = [*parse("x = Placeholder(dtype=float, shape=[1,16,16,3])")]
-    source, pictures = "x", [sample[0] for sample in data(40, 1)]
-    for at, shape in enumerate(LAYERS):
-        nodes += [
-            const(f"w{at}", rng.normal(0, 1, shape).astype(np.float32)),
-            Node(f"c{at}", "Conv2D", [source, f"w{at}"], {"strides": (1, 1, 1, 1), "padding": b"SAME", "T": FLOAT}),
-        ]
-        with Session(Graph(nodes)) as session:
-            seen = np.concatenate([session.run(f"c{at}", {"x": picture})[0] for picture in pictures])
-        for name, values in (
-            ("gamma", rng.uniform(0.2, 1.5, shape[3])), ("beta", rng.uniform(0.5, 2.5, shape[3])),
-            ("mean", settled * seen.mean((0, 1, 2))),
-            ("variance", settled * seen.var((0, 1, 2)) + 1 - settled),
-        ):  # fmt: skip
-            nodes.append(const(f"{name}{at}", values.astype(np.float32)))
-        inputs = [f"c{at}", f"gamma{at}", f"beta{at}", f"mean{at}", f"variance{at}"]
-        attrs = {"T": FLOAT, "is_training": False, "epsilon": 1e-3, "data_format": b"NHWC"}
-        nodes += [Node(f"n{at}", "FusedBatchNorm", inputs, attrs), Node(f"r{at}", "Relu6", [f"n{at}"], {"T": FLOAT})]
-        source = f"r{at}"
+    nodes: list[Node] = []
+    for fed, scale in zip("xz", scales, strict=False):
+        nodes += parse(f"{fed} = Placeholder(dtype=float, shape=[1,16,16,3])")
+        source, pictures = fed, [np.float32(scale) * sample[0] for sample in data(40, 1)]
+        for at, shape in enumerate(LAYERS):
+            kernel, conv, normal, active, *of_norm = (f"{fed}{kind}{at}" for kind in "wcnrgbmv")
+            nodes += [
+                const(kernel, rng.normal(0, 1, shape).astype(np.float32)),
+                Node(conv, "Conv2D", [source, kernel], {"strides": (1, 1, 1, 1), "padding": b"SAME", "T": FLOAT}),
+            ]
+            with Session(Graph(nodes)) as session:
+                seen = np.concatenate([session.run(conv, {fed: picture})[0] for picture in pictures])
+            for name, values in zip(of_norm, (
+                rng.uniform(0.2, 1.5, shape[3]), rng.uniform(0.5, 2.5, shape[3]),
+                settled * seen.mean((0, 1, 2)), settled * seen.var((0, 1, 2)) + 1 - settled,
+            ), strict=True):  # fmt: skip
+                nodes.append(const(name, values.astype(np.float32)))
+            attrs = {"T": FLOAT, "is_training": False, "epsilon": 1e-3, "data_format": b"NHWC"}
+            nodes += [
+                Node(normal, "FusedBatchNorm", [conv, *of_norm], attrs),
+                Node(active, "Relu6", [normal], {"T": FLOAT}),
+            ]
+            source = active
+    last = [f"{fed}r{len(LAYERS) - 1}" for fed, _ in zip("xz", scales, strict=False)]
     nodes += [
-        *parse("axes = Const(int32 [1, 2])"), const("last", rng.normal(0, 0.2, (64, 10)).astype(np.float32)),
-        Node("m", "Mean", [source, "axes"], {"T": FLOAT, "keep_dims": False}),
+        *parse("axes = Const(int32 [1, 2])\naxis = Const(int32 3)"),
+        const("last", rng.normal(0, 0.2, (64 * len(last), 10)).astype(np.float32)),
+        Node("all", "ConcatV2", [*last, "axis"], {"T": FLOAT, "N": len(last)}),
+        Node("m", "Mean", ["all" if last[1:] else last[0], "axes"], {"T": FLOAT, "keep_dims": False}),
         Node("y", "MatMul", ["m", "last"], {"T": FLOAT, "transpose_a": False, "transpose_b": False}),
     ]  # fmt: skip
-    return Graph(nodes, inputs=["x"], outputs=["y"])
+    return Graph(nodes, inputs=["x", "z"][: len(scales)], outputs=["y"])
 
 
-def program(settled: float = 1.0) -> tuple[Program, Graph]:
-    lowered, graph = lowered_graph(trained(settled))
+def program(settled: float = 1.0, scales: tuple[float, ...] = (1.0,)) -> tuple[Program, Graph]:
+    lowered, graph = lowered_graph(trained(settled, scales))
     return canonicalize(lowered), graph
 
 
@@ -102,6 +113,21 @@ def test_batch_norms_of_a_training_that_was_too_short_are_not_trusted() -> None:
         return judged(exact, made.converted.program, data(40, 3)).snr
 
     assert snr("fitted") > snr("nearest") + 3
+
+
+def test_the_first_layer_behind_each_input_is_scaled() -> None:
+    """Made-up pictures reach as far for both inputs; those of training reached thirty times as far for one of them."""
+
+    def snr(*scales: float) -> float:
+        exact, graph = program(scales=scales)
+        made = quantize_weights(exact, lambda: iter(()), 0, dynamic=False, graphs=(trained(scales=scales), graph))
+        shown = [
+            [np.float32(scale) * picture for scale, (picture,) in zip(scales, pictures, strict=True)]
+            for pictures in zip(data(20, 3), data(20, 4), strict=True)
+        ]
+        return judged(exact, made.converted.program, shown).snr
+
+    assert snr(1.0, 30.0) == pytest.approx(snr(30.0, 1.0), abs=2)
 
 
 @pytest.mark.parametrize("samples", [None, {"x": np.concatenate([sample[0] for sample in data(20, 2)])}])

@@ -11,7 +11,14 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.programs import LackingError, float_program, port_notes, quantized_program
+from pocketgraph.exporting.programs import (
+    OF_CODES,
+    OF_EIGHT_BITS,
+    LackingError,
+    float_program,
+    port_notes,
+    quantized_program,
+)
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
@@ -152,7 +159,11 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
         if not how.fixed and not how.custom and not entry.writes:
             opened, said = open_program(entry.whole, model)
             notes += [said] if said else []
-        program = opened.program if opened is not None else float_program(entry.whole, model, custom=how.custom)
+        if opened is not None:
+            program = opened.program
+        else:
+            without = OF_CODES if how.mode == "dynamic" else (*OF_CODES, *OF_EIGHT_BITS)
+            program = float_program(entry.whole, model, custom=how.custom, without=without)
         if entry.writes and not all(port.is_fixed for port in entry.inputs):
             shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs)
             notes.append(f"'{entry.name}' changes variables, so that its sizes are fixed: {shown}")

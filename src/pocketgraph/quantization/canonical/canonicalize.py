@@ -64,6 +64,14 @@ def canonicalize(program: Program, without: Collection[str] = ()) -> Program:
     return result
 
 
+def needless_passes(io: str, activations: str) -> tuple[str, ...]:
+    """The passes that cost accuracy and spare no time where such types go in and out, and lie in between.
+
+    Small devices, and LiteRT's plain loops over int16 codes, take no longer for a large window than for its parts.
+    """
+    return () if (io, activations) == ("float", "int8") else ("large_windows",)
+
+
 def _weights(program: Program) -> int:
     """How many elements the constants of floats have."""
     values = {value for operation in program.operations for value in operation.inputs if value is not None}

@@ -172,16 +172,18 @@ def fitted_to_training(
     halves: dict[Operation, Replacement] = {}
     result.fitted_to = "what the batch norms tell of the training data" if statistics else "made-up pictures"
     execution = LayerwiseExecution(held, threads)
-    is_scaled = False
+    scaled: set[Value] = set()  # what layers give that were scaled, and what is computed of it
     for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
+        is_first = scaled.isdisjoint(operation.operands)
+        if operation in statistics or not is_first:
+            scaled.update(operation.outputs)
         if operation in wanted or operation in statistics:
             fit = FitSettings(bits=layers.get(operation, 8), threads=threads)
             operands = execution.to(matched, operator_rules.data(made))
             (rows,) = collect(operation, [operands], len(held), fit)
             factors = np.ones(1)
             if operation in statistics:
-                factors = _match(made, rows, statistics[operation], is_first=not is_scaled)
-                is_scaled = True
+                factors = _match(made, rows, statistics[operation], is_first=is_first)
             if operation in wanted:
                 nearest = result.weights[operation]
                 found = fitted_codes(operation, rows, rows, math.inf, nearest, rounding, fit)
@@ -292,8 +294,8 @@ def _put(made: Operation, weights: QuantizedWeights, *, dynamic: bool) -> None:
 def _match(made: Operation, rows: Array, wanted: ChannelStatistics, *, is_first: bool) -> Array:
     """Scales a layer so that its results, on these rows, have the mean and deviation that training saw, in place.
 
-    Behind the first layer, whose inputs may be scaled in any way, one that would change much stays as it is: the
-    averages of its batch norm had not settled, and say less than the made-up inputs.
+    Behind a first layer, whose inputs may be scaled in any way, one that would change much stays as it is: the averages
+    of its batch norm had not settled, and say less than the made-up inputs.
 
     Returns:
         The factor of each channel.
