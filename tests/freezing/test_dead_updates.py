@@ -472,9 +472,17 @@ def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, exp
         assert session.run(["y"], {"x": np.float32([10, 20])})[0].tolist() == expected
 
 
-def test_what_was_read_into_a_branch_changes_with_its_variable() -> None:
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("Mul(way:1, scale, ^add, T=float)", [11, 22]),
+        ("Mul(add, scale, T=float)", [11, 22]),
+        ("AssignAdd(v_way:1, way:1, ^add, T=float)", [22, 44]),
+    ],
+)
+def test_what_was_read_into_a_branch_changes_with_its_variable(then: str, expected: list[float]) -> None:
     """The values are those of TensorFlow 1.15's session."""
-    graph = parse("""
+    graph = parse(f"""
         x = Placeholder(dtype=float, shape=[2])
         p = Placeholder(dtype=bool, shape=[])
         v = VariableV2(dtype=float, shape=[2])
@@ -484,15 +492,15 @@ def test_what_was_read_into_a_branch_changes_with_its_variable() -> None:
         x_way = Switch(x, p, T=float)
         add = AssignAdd(v_way:1, x_way:1, T=float)
         scale = Const(float 1)
-        then = Mul(way:1, scale, ^add, T=float)
+        then = {then}
         y = Merge(way, then, N=2, T=float)
     """)
     stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
     report = freeze_with_report(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
     assert not [line for line in report.warnings if "no edge" in line]
-    for p, expected in ((True, [11, 22]), (False, [1, 2])):
+    for p, values in ((True, expected), (False, [1, 2])):
         with Session(report.graph) as session:
-            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == expected
+            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == values
 
 
 def test_what_reads_a_variable_beside_an_assignment_is_told() -> None:

@@ -18,8 +18,8 @@ from pocketgraph.graph.function_body import spelled
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     ENTER,
+    FUNCTION_CALLS,
     LOOPS,
-    PASSES,
     REFERENCE_VARIABLES,
     VIEWS,
 )
@@ -204,7 +204,7 @@ class _ThreadedFunctions(AccessFinder):
         name, port, _ = parse_ref(holder)
         node = graph[name]
         if node.op not in BINARY_SWITCHES | ENTER | VIEWS:
-            through = node.op in PASSES and node.data_inputs
+            through = node.data_inputs and node.op not in FUNCTION_CALLS
             return self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes) if through else value
         inner = self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes)
         copy = claim_name(f"{name}/value", taken)
