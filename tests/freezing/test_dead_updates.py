@@ -503,6 +503,32 @@ def test_what_was_read_into_a_branch_changes_with_its_variable(then: str, expect
             assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == values
 
 
+def test_what_was_read_before_an_assignment_of_another_size_is_not_followed() -> None:
+    """TensorFlow 1.15 gives [-1, -2]: an assignment of more elements takes other memory."""
+    text = """
+        x = Placeholder(dtype=float, shape=[3])
+        v = VariableV2(dtype=float, shape=[2])
+        read = Identity(v, T=float)
+        write = Assign(v, x, ^read, T=float, validate_shape=false)
+        now = Identity(v, ^write, T=float)
+        z = Neg(read, ^write, T=float)
+        y = Neg(now, T=float)
+    """
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    told = "what 'z' read of 'v' after 'write' is not followed; the stored value is taken"
+    report = freeze_with_report(parse(text), "z", stored, control_flow="lower", repair=["updates", "references"])
+    assert told in report.warnings
+    with Session(report.graph) as session:
+        assert session.run(["z"], {})[0].tolist() == [-1, -2]
+    report = freeze_with_report(parse(text), "y", stored, control_flow="lower", repair=["updates", "references"])
+    assert not [line for line in report.warnings if "followed" in line]
+    with Session(report.graph) as session:
+        assert session.run(["y"], {"x": np.float32([10, 20, 30])})[0].tolist() == [-10, -20, -30]
+    more = text.replace("y = Neg(now", "more = AssignAdd(v, read, ^now, T=float)\n        y = Neg(more")
+    report = freeze_with_report(parse(more), "y", stored, control_flow="lower", repair=["updates", "references"])
+    assert "what 'y' read of 'v' after 'write', 'more' is not followed; the stored value is taken" in report.warnings
+
+
 def test_what_reads_a_variable_beside_an_assignment_is_told() -> None:
     """TensorFlow 1.15 gives both 31 and 32 for 10 and 11, from run to run."""
     text = SHARED.replace("y = Mul(read, x, ^add,", "y = Mul(read, x,").replace("first, y, again", "first, y, add")

@@ -159,13 +159,21 @@ class AccessFinder:
             if all(name in (behind if node.name in past else before)[node.name] for node in others_of):
                 readers[name] = after
         unordered = reads - readers.keys() - (copies - asked)
+        takes_later = False  # what was in the variable's memory before, which an assignment may give up for another
         for name in reads & readers.keys():  # what reads a copy when that was made reads what it was then
             sources = {node_name(ref) for ref in graph[name].data_inputs if canonical(ref) in holders}
             if sources <= copies and all(readers.get(one) == readers[name] for one in sources):
                 others.add(name)
+            elif name in live and not sources.isdisjoint(copies):
+                takes_later = True
         readers = {name: after for name, after in readers.items() if name not in others}
         readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
-        followed = not any(divides_in_turn(graph, node) for node in writers)
+        for at, node in enumerate(writers):
+            sources = {node_name(ref) for ref in node.data_inputs[1:] if canonical(ref) in holders}
+            takes_later = takes_later or any(readers.get(one) != at for one in sources & copies)
+        followed = not any(
+            divides_in_turn(graph, node) or (takes_later and not node.attr("validate_shape", True)) for node in writers
+        )
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             use = calls.get(node.name)
