@@ -410,6 +410,7 @@ def test_what_was_read_of_a_reference_changes_with_its_variable() -> None:
         ("AssignAdd(v, read, ^write, T=float)", [20, 40]),
         ("AssignSub(v, read, ^write, T=float)", [0, 0]),
         ("AssignAdd(v, v, ^write, T=float)", [20, 40]),
+        ("AssignAdd(v, flat, ^write, T=float)", [20, 40]),
         ("Assign(v, read, ^write, T=float)", [10, 20]),
         ("ScatterAdd(v, rows, read, ^write, T=float, Tindices=int32)", [20, 40]),
         ("AssignAdd(v, negative, ^write, T=float)", [9, 18]),
@@ -425,6 +426,8 @@ def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds
         rows = Const(int32 [0, 1])
         read = Identity(v, T=float)
         negative = Neg(read, T=float)
+        size = Const(int32 [-1])
+        flat = Reshape(read, size, T=float, Tshape=int32)
         write = Assign(v, x, ^negative, T=float)
         second = {second}
         one = Const(float 1)
@@ -436,6 +439,94 @@ def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds
         assert not [line for line in report.warnings if "no edge" in line]
         with Session(report.graph) as session:
             assert session.run([output], {"x": np.float32([10, 20])})[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("Reshape(read, sizes, T=float, Tshape=int32)", [[10], [20]]),
+        ("Reshape(v, sizes, T=float, Tshape=int32)", [[10], [20]]),
+        ("ExpandDims(read, one, T=float, Tdim=int32)", [[10], [20]]),
+        ("Squeeze(read, T=float, squeeze_dims=[])", [10, 20]),
+        ("Bitcast(read, T=float, type=float)", [10, 20]),
+        ("Snapshot(read, T=float)", [1, 2]),
+    ],
+)
+def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, expected: list[object]) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        sizes = Const(int32 [2, 1])
+        one = Const(int32 1)
+        read = Identity(v, T=float)
+        view = {view}
+        write = Assign(v, x, ^view, T=float)
+        scale = Const(float 1)
+        y = Mul(view, scale, ^write, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    report = freeze_with_report(graph, ["y", "x"], stored, control_flow="lower", repair=["updates", "references"])
+    assert not [line for line in report.warnings if "no edge" in line]
+    with Session(report.graph) as session:
+        assert session.run(["y"], {"x": np.float32([10, 20])})[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("Mul(way:1, scale, ^add, T=float)", [11, 22]),
+        ("Mul(add, scale, T=float)", [11, 22]),
+        ("AssignAdd(v_way:1, way:1, ^add, T=float)", [22, 44]),
+    ],
+)
+def test_what_was_read_into_a_branch_changes_with_its_variable(then: str, expected: list[float]) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2])
+        p = Placeholder(dtype=bool, shape=[])
+        v = VariableV2(dtype=float, shape=[2])
+        read = Identity(v, T=float)
+        way = Switch(read, p, T=float)
+        v_way = RefSwitch(v, p, T=float)
+        x_way = Switch(x, p, T=float)
+        add = AssignAdd(v_way:1, x_way:1, T=float)
+        scale = Const(float 1)
+        then = {then}
+        y = Merge(way, then, N=2, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    report = freeze_with_report(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
+    assert not [line for line in report.warnings if "no edge" in line]
+    for p, values in ((True, expected), (False, [1, 2])):
+        with Session(report.graph) as session:
+            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == values
+
+
+def test_what_was_read_before_an_assignment_of_another_size_is_not_followed() -> None:
+    """TensorFlow 1.15 gives [-1, -2]: an assignment of more elements takes other memory."""
+    text = """
+        x = Placeholder(dtype=float, shape=[3])
+        v = VariableV2(dtype=float, shape=[2])
+        read = Identity(v, T=float)
+        write = Assign(v, x, ^read, T=float, validate_shape=false)
+        now = Identity(v, ^write, T=float)
+        z = Neg(read, ^write, T=float)
+        y = Neg(now, T=float)
+    """
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    told = "what 'z' read of 'v' after 'write' is not followed; the stored value is taken"
+    report = freeze_with_report(parse(text), "z", stored, control_flow="lower", repair=["updates", "references"])
+    assert told in report.warnings
+    with Session(report.graph) as session:
+        assert session.run(["z"], {})[0].tolist() == [-1, -2]
+    report = freeze_with_report(parse(text), "y", stored, control_flow="lower", repair=["updates", "references"])
+    assert not [line for line in report.warnings if "followed" in line]
+    with Session(report.graph) as session:
+        assert session.run(["y"], {"x": np.float32([10, 20, 30])})[0].tolist() == [-10, -20, -30]
+    more = text.replace("y = Neg(now", "more = AssignAdd(v, read, ^now, T=float)\n        y = Neg(more")
+    report = freeze_with_report(parse(more), "y", stored, control_flow="lower", repair=["updates", "references"])
+    assert "what 'y' read of 'v' after 'write', 'more' is not followed; the stored value is taken" in report.warnings
 
 
 def test_what_reads_a_variable_beside_an_assignment_is_told() -> None:

@@ -14,6 +14,7 @@ from pocketgraph.freezing.table_contents import (
     with_table_contents,
     with_waiting_lookups,
 )
+from pocketgraph.freezing.tables import fillers_of
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.graph.text_format import parse
@@ -77,6 +78,12 @@ def test_a_table_that_a_call_makes_is_filled(is_known: bool) -> None:
     with Session(told.graph) as session:
         [y] = session.run(["y"], {"x": np.array([b"b", b"a", b"c"], object)})
     assert y.tolist() == [10, 0, -10]
+
+
+def test_only_a_call_is_looked_at_for_a_table_that_is_not_in_the_graph() -> None:
+    words = parse(WORDS)
+    assert [filler.run for filler in fillers_of(words, "table")] == ["fill"]
+    assert not list(fillers_of(words, "table/other"))
 
 
 @pytest.mark.parametrize(

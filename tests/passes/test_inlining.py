@@ -10,6 +10,7 @@ from pocketgraph.errors import FormatError, FreezeError, GraphError, Pocketgraph
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
+from pocketgraph.passes.control_flow_lowering import with_binary_switches
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime import Session
 from support import assert_text
@@ -233,3 +234,26 @@ def test_calls_and_branches_in_a_loop_stay_in_it() -> None:
     for node in after:
         if node.op == "Const":
             assert node.control_inputs, node
+
+
+@pytest.mark.parametrize("output", ["y", "z:1"])
+def test_a_switch_of_many_ways_in_a_graph_that_has_the_names_of_its_chain(output: str) -> None:
+    taken = ("i/0/is_0", "i/0/is_0/number", "way/way_0", "way/way_1", "z/rest_1")
+    names = "".join(f"{name} = Const(float 0.5)\n" for name in taken)
+    text = f"""
+        x = Placeholder(dtype=float, shape=[])
+        i = Placeholder(dtype=int32, shape=[])
+        way = _SwitchN(x, i, T=float, num_outs=3)
+        squared = Square(way, T=float)
+        doubled = Add(way:1, way:1, T=float)
+        turned = Neg(way:2, T=float)
+        z = Merge(squared, doubled, turned, N=3, T=float)
+        noise = AddN({", ".join(taken)}, N={len(taken)}, T=float)
+        y = Add(z, noise, T=float)
+    """
+    graph = with_binary_switches(parse(names + text), [output])
+    assert not any(node.op == "_SwitchN" for node in graph)
+    for way, expected in enumerate((9 + 2.5, 6 + 2.5, -3 + 2.5)):
+        with Session(graph) as session:
+            found = session.run([output], {"x": np.float32(3), "i": np.int32(way)})[0]
+        assert found == (expected if output == "y" else way)

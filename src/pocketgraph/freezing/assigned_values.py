@@ -12,14 +12,16 @@ from pocketgraph.freezing.variable_accesses import UNCHANGED, Accesses, AccessFi
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.function_body import spelled
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     ENTER,
+    FUNCTION_CALLS,
     LOOPS,
-    PASSES,
     REFERENCE_VARIABLES,
+    VIEWS,
 )
 from pocketgraph.pages.quantities import listed
 
@@ -198,17 +200,19 @@ class _ThreadedFunctions(AccessFinder):
         return [*nodes[:-1], nodes[-1].replace(inputs=[*nodes[-1].data_inputs, *waits])]
 
     def _carried(self, graph: Graph, holder: str, value: str, dtype: DType, taken: set[str], nodes: list[Node]) -> str:
-        """A value behind copies of the Switches and Enters that a variable's handle comes through."""
+        """A value behind copies of the Switches, Enters and views that a variable's handle comes through."""
         name, port, _ = parse_ref(holder)
         node = graph[name]
-        if node.op not in BINARY_SWITCHES | ENTER:
-            through = node.op in PASSES and node.data_inputs
+        if node.op not in BINARY_SWITCHES | ENTER | VIEWS:
+            through = node.data_inputs and node.op not in FUNCTION_CALLS
             return self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes) if through else value
         inner = self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes)
         copy = claim_name(f"{name}/value", taken)
         op = node.op.removeprefix("Ref")
         kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # which are the handle's
-        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], {**kept, "T": dtype}))
+        held = node.dtype("T", RESOURCE)
+        kept["T"] = dtype if held is RESOURCE else held.base
+        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], kept))
         return f"{copy}:{port}" if port else copy
 
     def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:

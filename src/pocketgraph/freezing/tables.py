@@ -13,7 +13,7 @@ from pocketgraph.formats import function_def
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import TABLE_FILLERS, ops_with
+from pocketgraph.graph.op_traits import FUNCTION_CALLS, TABLE_FILLERS, ops_with
 
 TABLES = ops_with("table")
 FROM_FILE = ("InitializeTableFromTextFile", "InitializeTableFromDataset")
@@ -108,8 +108,11 @@ def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:
         table: the name of its node, also of one that is in the graph once a call is inlined that makes the table, as
             those of a SavedModel do that was loaded into another one.
     """
+    own = table
     while table not in graph and "/" in table:
         table = table.rpartition("/")[0]
+    if table != own and (table not in graph or graph[table].op not in FUNCTION_CALLS):
+        return
     for node in graph.consumers.get(table, ()):
         if node.op.startswith(TABLE_FILLERS):
             yield Filler(node.name, node.op, _file(node, graph.constant))

@@ -18,12 +18,17 @@ from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     ENTER,
     FUNCTION_CALLS,
+    HANDS_ON,
     LOOPS,
     PASSES,
     REFERENCE_VARIABLES,
     REFERENCES,
+    VIEWS,
 )
 from pocketgraph.graph.order import descendants, on_branches, reachable
+
+SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES)
+"""Ops whose results lie in the memory of their first input."""
 
 UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
@@ -91,15 +96,15 @@ class AccessFinder:
             tensor = waiting.pop()
             for node in graph.consumers.get(node_name(tensor), ()):
                 places = [at for at, ref in enumerate(node.data_inputs) if canonical(ref) == tensor]
-                given: str | None = None
+                given = list[str]()
                 if not places or node.op in UNCHANGED:
                     others |= {node.name} if places else set()
                     continue
-                if is_reference and (tensor in copies or node.op in PASSES or node.op in FUNCTION_CALLS):
+                if is_reference and node.op in SHARES | FUNCTION_CALLS:
                     reads.add(node.name)
-                    if node.op in PASSES:
+                    if node.op in SHARES and places == [0]:
                         copies.add(node.name)
-                        given = node.name
+                        given = [f"{node.name}:{port}" for port in range(2 if node.op in BINARY_SWITCHES else 1)]
                 elif node.op in FUNCTION_CALLS:
                     use = self._called(node, places[0]) if len(places) == 1 and node.name not in calls else None
                     if use is None:
@@ -109,29 +114,27 @@ class AccessFinder:
                         writers.append(node)
                     elif use.reads:
                         reads.add(node.name)
-                    given = f"{node.name}:{places[0]}" if node.op in LOOPS else None
+                    given = [f"{node.name}:{places[0]}"] if node.op in LOOPS else []
                 elif places[0] == 0 and value_op(node.op) is not None:
                     writers += [] if node in writers else [node]
-                    given = node.name if is_reference else None
+                    given = [node.name] if is_reference else []
                 elif is_update(node) and 0 in places:
                     return None
                 elif is_reference and node.op not in REFERENCES:
                     reads.add(node.name)
                 elif node.op in PASSES and not is_reference:
-                    given = node.name
+                    given = [node.name]
                     others.add(node.name)
                 elif node.op in BINARY_SWITCHES and places == [0]:
-                    holders |= {f"{node.name}:0", f"{node.name}:1"}
-                    waiting += [f"{node.name}:0", f"{node.name}:1"]
+                    given = [f"{node.name}:0", f"{node.name}:1"]
                 elif node.op in ENTER and node.attr("is_constant", False):
-                    given = node.name
+                    given = [node.name]
                 elif node.op in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
                     reads.add(node.name)
                 else:
                     return None
-                if given is not None:
-                    holders.add(canonical(given))
-                    waiting.append(canonical(given))
+                holders |= {canonical(ref) for ref in given}
+                waiting += [canonical(ref) for ref in given]
         reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
         asked = {node_name(name) for name in outputs} if is_reference else set()
         live = self._live(graph, outputs)
@@ -156,13 +159,21 @@ class AccessFinder:
             if all(name in (behind if node.name in past else before)[node.name] for node in others_of):
                 readers[name] = after
         unordered = reads - readers.keys() - (copies - asked)
+        takes_later = False  # what was in the variable's memory before, which an assignment may give up for another
         for name in reads & readers.keys():  # what reads a copy when that was made reads what it was then
             sources = {node_name(ref) for ref in graph[name].data_inputs if canonical(ref) in holders}
             if sources <= copies and all(readers.get(one) == readers[name] for one in sources):
                 others.add(name)
+            elif name in live and not sources.isdisjoint(copies):
+                takes_later = True
         readers = {name: after for name, after in readers.items() if name not in others}
         readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
-        followed = not any(divides_in_turn(graph, node) for node in writers)
+        for at, node in enumerate(writers):
+            sources = {node_name(ref) for ref in node.data_inputs[1:] if canonical(ref) in holders}
+            takes_later = takes_later or any(readers.get(one) != at for one in sources & copies)
+        followed = not any(
+            divides_in_turn(graph, node) or (takes_later and not node.attr("validate_shape", True)) for node in writers
+        )
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             use = calls.get(node.name)

@@ -117,6 +117,8 @@ MOVES = ops_with("moves")
 NEXT_ITERATION = ops_with("next_iteration")
 NO_DEFAULT_PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}
 PASSES = ops_with("passes")
+HANDS_ON = PASSES - {"Snapshot", "XlaSharding"}
+"""Ops whose TensorFlow kernels hand on the memory of a variable; the other two pass on a copy."""
 PASSES_OR_ENTERS = ops_with("passes", "enter")
 PASSES_OR_ROUTES = ops_with("passes", "control_flow")
 PICTURE_FILES = ops_with("picture_file")
@@ -134,6 +136,8 @@ SLICE_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shri
 SOURCES = ops_with("placeholder", "variable", "constant")
 STATE_OR_RANDOM = ops_with("variable", "table", "random")
 SUMS = ops_with("sum")
+VIEWS = ops_with("view") | {"Bitcast"}
+"""Ops whose TensorFlow kernels hand on the memory of a variable in another shape or type."""
 SWITCH = ops_with("switch")
 TABLE_FILLERS = ("InitializeTable", "LookupTableImport")
 """How the names of ops begin that fill a lookup table."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from pocketgraph.errors import FreezeError
-from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, parse_ref
+from pocketgraph.graph import AttrValue, DType, Graph, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import BOOL, INT32
-from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.edit import claim_name, rename_inputs
 from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied
 
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default
@@ -166,52 +166,50 @@ def lowered_while(
     return InlinedBody(nodes, results, [f"{prefix}/exit_{first}"])
 
 
-def with_binary_switches(graph: Graph) -> Graph:
+def with_binary_switches(graph: Graph, outputs: Collection[str] = ()) -> Graph:
     """The graph with a chain of Switches for each of several ways, and one of Merges that join these again.
 
     ::
 
         y = _SwitchN(x, i)      ->   y/way_0 = Switch(x, i == 0)    y/way_1 = Switch(y/way_0, i == 1)   …
         z = Merge(a, b, c)      ->   z/rest_1 = Merge(b, c)         z = Merge(a, z/rest_1)
+
+    A Merge of which it is asked which input it takes, by a node or as one of the outputs, stays.
     """
     if not any(node.op == "_SwitchN" for node in graph):
         return graph
     renamed: dict[str, str] = {}
-    tests: set[str] = set()
+    tests: dict[tuple[str, int], str] = {}
+    taken = set(graph.nodes)
+    told = {canonical(ref) for node in graph for ref in node.data_inputs} | {canonical(ref) for ref in outputs}
     nodes: list[Node] = []
     for node in graph:
         if node.op == "_SwitchN":
             value, index = node.data_inputs
             ways = int(node.attr("num_outs", 1))
             for way in range(ways - 1):
-                test = f"{node_name(index)}/{parse_ref(index).port}/is_{way}"
-                if test not in tests:
-                    nodes.append(const(f"{test}/number", np.int32(way)))
+                test = tests.get((canonical(index), way))
+                if test is None:
+                    test = claim_name(f"{node_name(index)}/{parse_ref(index).port}/is_{way}", taken)
+                    nodes.append(const(claim_name(f"{test}/number", taken), np.int32(way)))
                     nodes.append(Node(test, "Equal", [index, nodes[-1].name], {"T": INT32}))
-                    tests.add(test)
-                nodes.append(
-                    Node(
-                        f"{node.name}/way_{way}", "Switch", [value, test, *node.control_inputs], {"T": node.dtype("T")}
-                    )
-                )
+                    tests[canonical(index), way] = test
+                name = claim_name(f"{node.name}/way_{way}", taken)
+                nodes.append(Node(name, "Switch", [value, test, *node.control_inputs], {"T": node.dtype("T")}))
                 value = nodes[-1].name
                 renamed[_port(node.name, way)] = _port(value, 1)
             renamed[_port(node.name, ways - 1)] = value
             nodes.append(Node(node.name, "NoOp", node.control_inputs))
-        elif node.op == "Merge" and len(node.data_inputs) > 2 and not _tells_which(graph, node):
+        elif node.op == "Merge" and len(node.data_inputs) > 2 and f"{node.name}:1" not in told:
             *first, rest = node.data_inputs
             for at in range(len(first) - 1, 0, -1):
-                nodes.append(Node(f"{node.name}/rest_{at}", "Merge", [first[at], rest], _merged(node.dtype("T"))))
+                name = claim_name(f"{node.name}/rest_{at}", taken)
+                nodes.append(Node(name, "Merge", [first[at], rest], _merged(node.dtype("T"))))
                 rest = nodes[-1].name
             nodes.append(Node(node.name, "Merge", [first[0], rest, *node.control_inputs], _merged(node.dtype("T"))))
         else:
             nodes.append(node)
     return rename_inputs(graph.replace(nodes), renamed)
-
-
-def _tells_which(graph: Graph, merge: Node) -> bool:
-    """Whether it is asked which of its inputs a Merge takes."""
-    return any(f"{merge.name}:1" in node.data_inputs for node in graph.consumers.get(merge.name, ()))
 
 
 def as_bool(name: str, tensor: str, dtype: DType) -> tuple[str, list[Node]]:

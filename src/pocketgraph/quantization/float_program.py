@@ -212,7 +212,7 @@ def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, witho
         return specialized(GraphState(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without)))
 
     found = known(graph)
-    two_ways = with_binary_switches(found.graph)  # of functions, too, which are inlined now
+    two_ways = with_binary_switches(found.graph, outputs)  # of functions, too, which are inlined now
     return found if two_ways is found.graph else known(two_ways)
 
 

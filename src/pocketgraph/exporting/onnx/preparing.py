@@ -76,7 +76,7 @@ def prepared(
     Raises:
         FreezeError, RunError: a function or a loop of the graph is damaged.
     """
-    graph = with_binary_switches(inlined(graph, [*inputs, *outputs], "lower"))
+    graph = with_binary_switches(inlined(graph, [*inputs, *outputs], "lower"), outputs)
     ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
     feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}

@@ -22,7 +22,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import EXIT, MERGE, PASSES, REFERENCES, SWITCH, ops_with
+from pocketgraph.graph.op_traits import EXIT, HANDS_ON, MERGE, REFERENCES, SWITCH, VIEWS, ops_with
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
@@ -37,10 +37,6 @@ OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "Bo
 """Not a trait: how the names of ops begin whose resources are no variables."""
 
 REFERENCE_VARIABLES = ops_with("reference_variable")
-HANDS_ON = PASSES - {"Snapshot", "XlaSharding"}
-"""Ops whose TensorFlow kernels hand on the memory of a variable; the other two pass on a copy."""
-VIEWS = ops_with("view") | {"Bitcast"}
-"""Ops whose TensorFlow kernels hand it on in another shape or type."""
 
 
 def with_session_variables(
