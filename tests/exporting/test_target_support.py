@@ -416,6 +416,36 @@ def test_a_branch_by_an_input_inside_of_a_loop(target: str, tmp_path: pathlib.Pa
                 np.testing.assert_allclose(session.run(list(session.outputs), {"x": x})[0], wanted, rtol=1e-6)
 
 
+def test_only_what_decides_is_said_to_decide(tmp_path: pathlib.Path) -> None:
+    """In a loop, in what goes round, and computed of others; not what a branch or a loop merely takes."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        n = Placeholder(dtype=int32, shape=[])
+        flag = Placeholder(dtype=bool, shape=[])
+        one = Placeholder(dtype=bool, shape=[])
+        other = Placeholder(dtype=bool, shape=[])
+        shown = Placeholder(dtype=bool, shape=[])
+        inside = Placeholder(dtype=bool, shape=[])
+        both = LogicalAnd(one, other)
+        number = Cast(shown, SrcT=bool, DstT=float)
+        parted = Switch(x, both, T=float)
+        of_inside = Switch(inside, both, T=bool)
+        cast = Cast(of_inside:1, SrcT=bool, DstT=float)
+        above = Add(parted:1, cast, T=float)
+        below = Sin(parted, T=float)
+        begin = Merge(below, above, T=float, N=2)
+    """ + counted_loop("n", """
+        flag_in = Enter(flag, T=bool, frame_name="loop", is_constant=true)
+        ways = Switch(v, flag_in, T=float)
+        sin = Sin(ways, T=float)
+        more = Add(ways:1, number_in, T=float)
+        next = Merge(sin, more, T=float, N=2)
+    """, start="begin", given={"number": "float"}))  # fmt: skip
+    made = export(graph, tmp_path / "net.tflite", outputs=["y"])
+    said = [note.split("'")[1] for note in made.notes if "decides while running which way a branch goes" in note]
+    assert sorted(said) == ["flag", "one", "other"]
+
+
 def test_a_node_of_an_unrolled_loop_is_named_once_as_the_graph_names_it() -> None:
     body = "three = Const(float 3.0, ^i)\nodd = Digamma(v, T=float)\nnext = Mul(odd, three, T=float)"
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 3)\n" + counted_loop("most", body))

@@ -228,18 +228,31 @@ def test_what_a_loop_cannot_be_is_said(tmp_path: pathlib.Path) -> None:
 def test_a_loop_that_made_up_inputs_do_not_end_is_told_soon(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketgraph.exporting.export_verification.MOST_STEPS", 1000)
     monkeypatch.setattr("pocketgraph.exporting.samples.MOST_STEPS", 1000)
     graph = parse(
         "x = Placeholder(dtype=float, shape=[1,4])\nn = Placeholder(dtype=int32, shape=[])\n"
         "least = Const(int32 900)\nmost = Maximum(n, least, T=int32)\n" + counted_loop("most", "next = Sin(v, T=float)")
     )
-    with pytest.raises(RunError, match="the loop 'loop' does not end") as error:
+    with pytest.raises(
+        RunError, match="the loop 'loop' takes more than 1,000 steps, the run's step limit, or does not end"
+    ) as error:
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
     assert error.value.hint == "the inputs were made up; give some that fit with samples"
     assert not (tmp_path / "net.tflite").exists()
     samples = {"x": np.ones((1, 1, 4), np.float32), "n": np.zeros(1, np.int32)}
     assert pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], samples=samples).checks[0].passed
+
+
+def test_a_loop_of_known_length_may_take_as_many_steps_as_any_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketgraph.exporting.samples.MOST_STEPS", 1000)
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 900)\n"
+        + counted_loop("most", "next = Sin(v, T=float)")
+    )
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert [check.passed for check in made.checks] == [True]
 
 
 def test_work_does_not_grow_with_the_cube_of_the_branches() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.samples import MOST_STEPS, made_feeds, main_feeds
+from pocketgraph.exporting.samples import made_feeds, main_feeds, step_limit
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import PLACEHOLDERS, SAME_VALUES, ops_with
@@ -20,7 +20,6 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import Difference, compared, run_on_plainer
 from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding, with_last_bits_changed
-from pocketgraph.runtime.execution import STEP_LIMIT
 from pocketgraph.runtime.session import Session
 
 MOST_CHECKED = 8
@@ -105,8 +104,7 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
             milliseconds = _milliseconds(written, item.entry, item.feeds)
             found.append(Checked(item.entry.name, tuple(outputs), item.runs, True, milliseconds))
         return _passed(found, written, limit, hint)
-    most = STEP_LIMIT if model.samples is not None else MOST_STEPS
-    with Session(model.graph, model.threads, engine="reference", step_limit=most) as session:
+    with Session(model.graph, model.threads, engine="reference", step_limit=step_limit(model)) as session:
         for number, entry in enumerate(model.entries[:1] if written.has_main_alone else model.entries):
             is_made = model.samples is None or number > 0
             found.append(_checked(session, model, entry, written, limit, is_made, by_type=tolerance is None))

@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.part_lowering import Trial
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.canonical.canonicalize import canonicalize, needless_passes
 from pocketgraph.quantization.conversion.int8_conversion import left_in_float, take_pixels
@@ -215,7 +215,7 @@ def quantized_program(
 
 def port_notes(entry: EntryPoint, program: Program) -> list[str]:
     """What is to be known of a program's inputs and outputs, a sentence each: which are float32 where the graph has
-    floats of 16 bits, and which inputs may be what branches go by."""
+    floats of 16 bits, and which inputs are what branches go by."""
     ports = [
         *zip(["input"] * len(entry.inputs), entry.inputs, program.inputs, strict=True),
         *zip(["output"] * len(entry.outputs), entry.outputs, program.outputs, strict=True),
@@ -225,14 +225,46 @@ def port_notes(entry: EntryPoint, program: Program) -> list[str]:
         for side, port, value in ports
         if port.dtype.name in NARROW and value.dtype is FLOAT
     ]
-    if any(operation.code == "IF" for each in program.programs() for operation in each.operations):
-        notes += [
-            f"'{port.name}' decides while running which way a branch goes; "
-            f"{option('feed', 'values')}={port.name}=false (or true) sets it for good"
-            for side, port, value in ports
-            if side == "input" and value.dtype is BOOL and value.size == 1
-        ]
+    decisive = _upstream_of_branches(program)
+    notes += [
+        f"'{port.name}' decides while running which way a branch goes; "
+        f"{option('feed', 'values')}={port.name}=false (or true) sets it for good"
+        for side, port, value in ports
+        if side == "input" and value.dtype is BOOL and value.size == 1 and value in decisive
+    ]
     return notes
+
+
+def _upstream_of_branches(program: Program) -> set[Value | None]:
+    """What the conditions of IFs are computed from, also of those in loops and branches."""
+    sources: dict[Value | None, list[Value | None]] = defaultdict(list)
+    waiting: list[Value | None] = []
+    for operation in (operation for each in program.programs() for operation in each.operations):
+        given = decides = operation.inputs
+        turns = [*operation.bodies]
+        pairs: list[tuple[Sequence[Value], Sequence[Value | None]]] = []
+        if operation.code == "IF":
+            waiting.append(given[0])
+            decides, given = given[:1], given[1:]
+        elif operation.bodies:  # a WHILE: what a round gives is what the next one takes
+            test, *turns = operation.bodies
+            decides = [*test.outputs]
+            pairs += [(test.inputs, given), (test.inputs, turns[0].outputs), (turns[0].inputs, turns[0].outputs)]
+            pairs.append((operation.outputs, given))
+        for body in turns:
+            pairs += [(body.inputs, given), (operation.outputs, body.outputs)]
+        for value in operation.outputs:
+            sources[value] += decides
+        for values, by in pairs:
+            for value, source in zip(values, by, strict=True):
+                sources[value].append(source)
+    found: set[Value | None] = set()
+    while waiting:
+        reached = waiting.pop()
+        if reached not in found:
+            found.add(reached)
+            waiting += sources.get(reached, ())
+    return found
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:

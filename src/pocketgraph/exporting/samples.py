@@ -20,14 +20,24 @@ from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normaliz
 from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.graph import DType
 from pocketgraph.graph.model_file_graph import has_codes
+from pocketgraph.graph.op_traits import FUNCTION_CALLS
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values, plainer
+from pocketgraph.runtime.execution import STEP_LIMIT
 from pocketgraph.runtime.feeding.synthetic_feeds import random_values
+from pocketgraph.runtime.unrolling.constant_trip_counts import constant_trip_counts
 
 MOST_STEPS = 1_000_000
 """Nodes that a run with made-up inputs may take inside of loops, which may have no end with these: some seconds."""
+
+
+def step_limit(model: ExportModel) -> int:
+    """How many nodes a run may take inside of loops: fewer with made-up inputs, unless no input decides."""
+    loops = {node.name for node in model.graph if node.op == "LoopCond" or node.op in FUNCTION_CALLS}
+    is_safe = model.samples is not None or loops <= constant_trip_counts(model.graph).keys()
+    return STEP_LIMIT if is_safe else MOST_STEPS
 
 
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
@@ -152,7 +162,7 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
     if all(port.dtype.is_floating for port in entry.inputs):
         return made
     ones, zeros = plainer(made)
-    with Session(model.graph, model.threads, step_limit=MOST_STEPS) as session:
+    with Session(model.graph, model.threads, step_limit=step_limit(model)) as session:
         for feeds in (made, ones, zeros):
             with contextlib.suppress(RunError):
                 entry.run(session, feeds)

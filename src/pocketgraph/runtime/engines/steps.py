@@ -39,7 +39,8 @@ class Run:
     Attributes:
         state: values that live as long as the session.
         rng: the session's random generator.
-        budget: how many steps inside loops, and of functions that functions call, may still be taken.
+        limit: how many steps inside loops, and of functions that functions call, may be taken.
+        budget: how many of them still may.
         step: values that live for this run.
         trace: collects node times, when wanted.
         depth: how many functions are being called, one inside of the other.
@@ -64,7 +65,7 @@ class Run:
     ) -> None:
         self.state = state
         self.rng = rng
-        self.budget = budget
+        self.limit = self.budget = budget
         self.step: dict[str, Any] = {} if step is None else step
         self.trace = trace
         self.depth = depth
@@ -85,7 +86,7 @@ class Run:
             self.deadline.check(f"the loop '{loop}'")
         if self.budget < 0:
             raise RunError(
-                f"the loop '{loop}' does not end: the run's step limit is used up",
+                f"the loop '{loop}' takes more than {self.limit:,} steps, the run's step limit, or does not end",
                 hint="check the feeds that bound the loop, or pass a larger step_limit to Session",
             )
 
