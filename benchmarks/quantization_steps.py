@@ -1,7 +1,7 @@
 """What each step of quantization brings: every model of the catalogue with it and without it.
 
     python benchmarks/quantization_steps.py FOLDER [--only photos pictures digits mnist keywords] [--steps NAME …]
-        [--models NAME …] [--samples 100] [--judged 200] [--each]
+        [--models NAME …] [--samples 100] [--judged 200] [--activations int8] [--each]
 
 FOLDER and the kinds of models are those of quantized_accuracy.py, which says where the samples come from. Each model is
 quantized with the defaults, and again without each step and pass that changed anything in it; figures are of samples
@@ -30,7 +30,7 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.canonical.canonicalize import CANONICAL_PASSES, canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_options import Activations, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
@@ -75,8 +75,8 @@ class Difference:
 class Model:
     """A model of the catalogue with its samples, split into those to calibrate with and others."""
 
-    def __init__(self, case: Case, count: int, judged: int) -> None:
-        self.case = case
+    def __init__(self, case: Case, count: int, judged: int, activations: Activations) -> None:
+        self.case, self.activations = case, activations
         order = (
             np.random.default_rng(0).permutation(len(case.samples)) if case.is_split else np.arange(len(case.samples))
         )
@@ -90,8 +90,9 @@ class Model:
         program = canonicalize(self.lowered, without)
         start = time.perf_counter()
         outcome: QuantizationState = quantize_program(
-            program, lambda: iter(self.held), len(self.held), QuantizationOptions(without=without)
-        )
+            program, lambda: iter(self.held), len(self.held),
+            QuantizationOptions(without=without, activations=self.activations),
+        )  # fmt: skip
         seconds = time.perf_counter() - start
         coded = outcome.converted.program
         comparison, _ = compare(self.case, self.rest, ProgramRunner(program), ProgramRunner(coded), coded.inputs)
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--samples", type=int, default=100)
     parser.add_argument("--judged", type=int, default=200)
+    parser.add_argument("--activations", choices=("int8", "int16"), default="int8")
     parser.add_argument("--each", action="store_true")
     arguments = parser.parse_args()
     found: dict[str, list[Difference]] = {}
@@ -184,7 +186,7 @@ def main() -> None:
             if arguments.models and case.name not in arguments.models:
                 continue
             models += 1
-            model = Model(case, arguments.samples, arguments.judged)
+            model = Model(case, arguments.samples, arguments.judged, arguments.activations)
             for name, difference in differences(model, tuple(arguments.steps)):
                 found.setdefault(name, []).append(difference)
                 if arguments.each:

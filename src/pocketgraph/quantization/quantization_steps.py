@@ -93,6 +93,12 @@ def round_only(state: QuantizationState) -> bool:
     return True
 
 
+def use_float_sums(state: QuantizationState) -> bool:
+    """Has fitting work out sums of int16 codes in floats, for which LiteRT has quick kernels."""
+    state.has_float_sums = True
+    return True
+
+
 Step = QuantizationStep
 ANALYSIS_STEPS = (
     Step("weight_check", "weights that are not finite are refused", calibration_checks.check, is_optional=False),
@@ -141,6 +147,8 @@ CONVERSION_STEPS = (
          sensitivity.keep_most_sensitive, lambda state: bool(state.sensitivity) and state.options.float_share > 0),
     Step("hybrid_scores", "layers of float_scores that still have codes become hybrid ones",
          float_layers.use_float_scores, lambda state: bool(state.float_scores), is_optional=False),
+    Step("sums_in_floats", "sums of int16 codes are worked out in floats while weights are fitted and layers compared",
+         use_float_sums, lambda state: not is_int8(state)),
     Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
     Step("loop_weights", "layers in the rounds of loops quantize their operand anew, as rounding would add up",

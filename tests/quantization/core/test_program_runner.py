@@ -10,6 +10,7 @@ import pytest
 from pocketgraph.graph.dtype import INT8, INT16
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.accuracy_budget import compare_programs
 from pocketgraph.quantization.core import program_runner
 from pocketgraph.quantization.core.program_runner import (
     INT4,
@@ -66,10 +67,25 @@ def test_sums_of_sixteen_bits_in_floats_are_those_of_litert_or_the_next_code() -
     for layer in layers:
         alone = Program([layer.operands[0]], layer.outputs, [layer])
         before = ProgramRunner(converted, alone.inputs)
-        quick, exact = ProgramRunner(alone), ProgramRunner(alone, is_exact=True)
+        quick, exact = ProgramRunner(alone, in_floats=True), ProgramRunner(alone)
         apart = np.stack([np.abs(quick(codes)[0].astype(int) - exact(codes)[0]) for codes in map(before, fed)])
         assert apart.max() <= 1, layer
         assert np.mean(apart) <= 0.1, layer
+
+
+def test_fitting_goes_without_sums_in_floats_and_judging_is_litert_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step says whether programs are rewritten, and those that judge never are."""
+    found: list[Program] = []
+    monkeypatch.setattr(program_runner, "with_sums_in_floats", lambda program: found.append(program) or program)
+    program, given = float_program(net(), ["y"]), samples(8)
+    for without in ((), ("sums_in_floats",)):
+        options = QuantizationOptions(activations="int16", without=without)
+        outcome = quantize_program(program, lambda: given, 8, options)
+        assert outcome.done["sums_in_floats"] == ("left out" if without else "done")
+        assert bool(found) != bool(without)
+        found.clear()
+        compare_programs(outcome, lambda: given, 8, lambda scores: None)
+        assert not found
 
 
 def test_sums_in_floats_share_operands_and_leave_four_bits_alone() -> None:
@@ -82,9 +98,12 @@ def test_sums_in_floats_share_operands_and_leave_four_bits_alone() -> None:
         Operation("FULLY_CONNECTED", [x, kernel, None], [z]),
         Operation("FULLY_CONNECTED", [x, small, None], [w]),
     ]
+    plain = Value("p", INT16, (1, 4))
+    untouched = Program([plain], [plain], [Operation("BATCH_MATMUL", [plain, plain], [Value("q", INT16, (1, 4))])])
+    assert with_sums_in_floats(untouched).operations == untouched.operations
     program = with_sums_in_floats(Program([x], [y, z, w], operations))
     layer, quantize_, dequantize = "FULLY_CONNECTED", "QUANTIZE", "DEQUANTIZE"
     assert [each.code for each in program.operations] == [dequantize, layer, quantize_, layer, quantize_, layer]
     assert program.operations[-1] is operations[-1]
-    runner = ProgramRunner(Program([x], [y], operations))
+    runner = ProgramRunner(Program([x], [y], operations), in_floats=True)
     assert np.array_equal(runner([np.array([[2, 2, 2, 2]], np.int16)])[0], [[2, 4, 6, 8]])

@@ -58,11 +58,12 @@ class LayerwiseExecution:
     Args:
         samples: what the program is fed.
         threads: how many threads to compute with.
+        in_floats: as for ``ProgramRunner``.
     """
 
-    def __init__(self, samples: Sequence[Sample], threads: int = 1) -> None:
+    def __init__(self, samples: Sequence[Sample], threads: int = 1, *, in_floats: bool = False) -> None:
         self._passed = 0
-        self._threads = threads
+        self._threads, self._in_floats = threads, in_floats
         self._running: ProgramRunner | None = None  # where what is only shown lies
         self._held: list[dict[Place, Array]] = [
             {(-1, index): array for index, array in enumerate(sample)} for sample in samples
@@ -110,7 +111,8 @@ class LayerwiseExecution:
         made = [value for operation in segment for value in operation.outputs if value in kept]
         self._drop_others(places, kept.union(inside))
         self._running = None  # with its tensors, before those of the next ones are there
-        self._running = running = ProgramRunner(Program(given, made, list(segment)), made, self._threads)
+        part = Program(given, made, list(segment))
+        self._running = running = ProgramRunner(part, made, self._threads, in_floats=self._in_floats)
         is_copied = len(self._held) > 1
         for held in self._held:
             for value, array in running.views([held[places[value]] for value in given]).items():
@@ -131,19 +133,23 @@ class ShownProgram:
     Args:
         groups: tensors of it that are shown together, in running order; see ``groups_to_show``.
         threads: how many threads to compute with.
+        in_floats: as for ``ProgramRunner``.
     """
 
-    def __init__(self, program: Program, groups: Sequence[Sequence[Value]], threads: int = 1) -> None:
-        self._program, self._threads = program, threads
+    def __init__(
+        self, program: Program, groups: Sequence[Sequence[Value]], threads: int = 1, *, in_floats: bool = False
+    ) -> None:
+        self._program, self._threads, self._in_floats = program, threads, in_floats
         self._groups = [[value for value in group if value.constant is None] for group in groups]
-        self._whole = ProgramRunner(program, self._groups[0], threads) if len(groups) == 1 else None
+        is_one = len(groups) == 1
+        self._whole = ProgramRunner(program, self._groups[0], threads, in_floats=in_floats) if is_one else None
 
     def __call__(self, sample: Sample) -> Iterator[Views]:
         """The tensors of each group for a sample, copied."""
         if self._whole is not None:
             yield dict(zip(self._whole.outputs, self._whole(sample), strict=True))
             return
-        walk = LayerwiseExecution([sample], self._threads)
+        walk = LayerwiseExecution([sample], self._threads, in_floats=self._in_floats)
         for at, group in enumerate(self._groups):
             later = {value for others in self._groups[at + 1 :] for value in others}
             yield from walk.shown(self._program, group, later) if group else iter([{}])

@@ -38,7 +38,7 @@ class ProgramRunner:
         outputs: the tensors to compute, by default the program's outputs; its inputs may be among them.
         threads: how many threads to compute with.
         is_kept: whether it stays in memory, with its tensors, between two samples; else it is made anew for each.
-        is_exact: whether int16 codes are those of LiteRT's int16 arithmetic; else see ``with_sums_in_floats``.
+        in_floats: whether sums of int16 codes are quick instead of LiteRT's own; see ``with_sums_in_floats``.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ProgramRunner:
         threads: int = 1,
         *,
         is_kept: bool = True,
-        is_exact: bool = False,
+        in_floats: bool = False,
     ) -> None:
         self.outputs = list(program.outputs if outputs is None else outputs)
         self._inputs = program.inputs
@@ -58,7 +58,7 @@ class ProgramRunner:
         used = trimmed.uses()
         self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
         trimmed.inputs = [program.inputs[index] for index in self._fed]
-        self._content = model_bytes(trimmed if is_exact else with_sums_in_floats(trimmed)) if computed else b""
+        self._content = model_bytes(with_sums_in_floats(trimmed) if in_floats else trimmed) if computed else b""
         self._threads = threads
         self._runner = PlainRunner(self._content, threads) if computed and is_kept else None
 
@@ -115,7 +115,8 @@ def with_sums_in_floats(program: Program) -> Program:
     for operation in program.operations:
         made = operation.outputs[0]
         coded = [value for value in operation.inputs if value is not None and value.quantization is not None]
-        if operation.code not in SUMS or made.dtype is not INT16 or any(value.dtype is INT4 for value in coded):
+        is_coded = made.dtype is INT16 and made.quantization is not None
+        if operation.code not in SUMS or not is_coded or any(value.dtype is INT4 for value in coded):
             result.operations.append(operation)
             continue
         for value in coded:

@@ -38,6 +38,7 @@ class QuantizationState:
         float_scores: results of layers that are to be such when they have codes.
         shifts: for results of layers, by how many steps each channel's codes lie above their numbers.
         weights: the codes of each layer.
+        has_float_sums: whether sums of int16 codes are worked out in floats in fitting and comparing layers.
         halves: layers that have float16 weights instead of codes.
         converted: the eight-bit program, once the steps have made it.
         judged: its first outputs beside those of the float program, on all samples that it was judged on.
@@ -63,6 +64,7 @@ class QuantizationState:
     float_scores: set[Value] = field(default_factory=set)
     shifts: Mapping[Value, Array] = field(default_factory=dict)
     weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
+    has_float_sums: bool = False
     halves: Sequence[Operation] = ()
     converted: ConvertedProgram = field(init=False)
     judged: Comparison | None = None

@@ -61,6 +61,8 @@ def fit_weights(
     options: QuantizationOptions,
     tell: Progress,
     resume: ResumeState | None = None,
+    *,
+    in_floats: bool = False,
 ) -> dict[Operation, QuantizedWeights]:
     """The codes of every layer; those that read the same rows are fitted together, where the first of them is.
 
@@ -71,11 +73,12 @@ def fit_weights(
         options: how to round.
         tell: how far it is.
         resume: where codes are kept, and taken from when there are some.
+        in_floats: as for ``ProgramRunner``.
     """
     fitting = _WeightFitting(program, recipe, options, resume or ResumeState())
     if options.rounding != "nearest":
         groups = fitting.groups_to_fit()
-        fitting.fit(groups, samples_in_memory(program, samples, count), tell)
+        fitting.fit(groups, samples_in_memory(program, samples, count), tell, in_floats=in_floats)
     return fitting.weights
 
 
@@ -125,11 +128,12 @@ class _WeightFitting:
                 alike.setdefault(rows_read(operation), []).append(operation)
         return list(alike.values())
 
-    def fit(self, groups: list[list[Operation]], held: list[Sample], tell: Progress) -> None:
+    def fit(self, groups: list[list[Operation]], held: list[Sample], tell: Progress, *, in_floats: bool) -> None:
         """Fits the groups one after the other, while the next one's rows are collected in the float program."""
         threads = self.options.threads
         settings = FitSettings(seed=self.options.seed, threads=threads)
-        exact, coded = LayerwiseExecution(held, max(threads - 1, 1)), LayerwiseExecution(held, threads)
+        exact = LayerwiseExecution(held, max(threads - 1, 1))
+        coded = LayerwiseExecution(held, threads, in_floats=in_floats)
 
         def exact_rows(operations: list[Operation]) -> Array:
             operand = exact.to(self.program, operator_rules.data(operations[0]))
@@ -202,6 +206,7 @@ def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
 def apply(state: QuantizationState) -> bool:
     """The step."""
     state.weights = fit_weights(
-        state.program, state.samples, state.count, state.recipe, state.options, state.progress, state.resume
-    )
+        state.program, state.samples, state.count, state.recipe, state.options, state.progress, state.resume,
+        in_floats=state.has_float_sums,
+    )  # fmt: skip
     return True

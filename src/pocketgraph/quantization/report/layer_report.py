@@ -222,7 +222,7 @@ def compare_layers(
     stand_ins[-1] += made.outputs
     first, second = both(
         lambda: ShownProgram(probed, groups, threads),
-        lambda: ShownProgram(made, stand_ins, max(threads - 1, 1)),
+        lambda: ShownProgram(made, stand_ins, max(threads - 1, 1), in_floats=outcome.has_float_sums),
         threads,
     )
     most = max(min(MOST_COMPARED, MOST_COMPARED_BYTES // max(bytes_of(groups), 1)), 1)
