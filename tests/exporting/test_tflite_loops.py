@@ -22,7 +22,8 @@ from pocketgraph.graph.dtype import HALF, INT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.serialization.tflite_bytes import as_written
-from support import ROOT, lines_taken
+from pocketgraph.quantization.weight_only import quantize_weights
+from support import ROOT, lines_taken, with_weights
 
 FOLDER = ROOT / "tests" / "fixtures" / "loops"
 GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
@@ -169,6 +170,32 @@ def test_layers_in_rounds_have_codes_and_it_is_said(mode: str, tmp_path: pathlib
     for _ in range(5):
         state = np.tanh(state @ weights)
     np.testing.assert_allclose(found, state, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "turn", ["next = Tanh(v, T=float)", "step = MatMul(v, w_in, T=float)\nnext = Tanh(step, T=float)"]
+)
+def test_layers_are_told_by_where_they_are(turn: str, tmp_path: pathlib.Path) -> None:
+    """A loop beside a branch with a layer: that is in no round, unless the round has one too."""
+    random = np.random.default_rng(3)
+    graph = with_weights(
+        "x = Placeholder(dtype=float, shape=[1,40])\nn = Placeholder(dtype=int32, shape=[1])\nw = Const(float 0)\n"
+        "p = Placeholder(dtype=bool, shape=[1])\nfirst = Const(int32 0)\nflag = Any(p, first, Tidx=int32)\n"
+        "most = Max(n, first, T=int32, Tidx=int32)\nways = Switch(x, flag, T=float)\n"
+        "above = MatMul(ways:1, w, T=float)\nbelow = Sin(ways, T=float)\nbegin = Merge(below, above, T=float, N=2)\n"
+        + counted_loop("most", turn, start="begin", given={"w": "float"}),
+        w=random.normal(size=(40, 40)).astype(np.float32) / 8,
+    )
+    samples = {"x": random.normal(size=(8, 40)).astype(np.float32), "n": np.full((8, 1), 5, np.int32),
+               "p": np.arange(8)[:, None] % 2 == 0}  # fmt: skip
+    places = ["1 layer in branches", "1 layer in the rounds of a loop"][: 2 if "MatMul" in turn else 1]
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode="static", samples=samples)
+    said = [note for note in made.notes if " layer in " in note]
+    assert [note.partition(":")[0] for note in said] == places
+    assert ["a round's rounding" in note for note in said] == [False, True][: len(places)]
+    program = program_of(graph, ["y"], {key: value[:1] if key == "x" else value[0] for key, value in samples.items()})
+    notes = quantize_weights(program, list, 0, dynamic=True).notes
+    assert notes == [f"{place} likewise, each weight as its nearest code" for place in places]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
