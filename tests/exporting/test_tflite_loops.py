@@ -16,10 +16,14 @@ from command_line import call
 from graph_files import graph_file, graph_names
 from loop_text import counted_loop
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting import opened
+from pocketgraph.exporting.model import EntryPoint, ExportModel
+from pocketgraph.exporting.programs import LackingError, float_program
+from pocketgraph.exporting.tflite.open_size_programs import open_program
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.dtype import HALF, INT8
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.serialization.tflite_bytes import as_written
 from pocketgraph.quantization.weight_only import quantize_weights
@@ -124,6 +128,31 @@ def test_an_open_batch_stays_open(name: str, tmp_path: pathlib.Path) -> None:
         return
     for plain in (False, True):
         assert_near(interpreted(tmp_path / "net.tflite", name, plain=plain), name, 1e-6)
+
+
+@pytest.mark.parametrize("places", ["first, first", "second, second", "first, second"])
+def test_a_batch_stays_fixed_where_other_ones_join_other_branches(places: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def model(operands: str) -> ExportModel:
+        return opened(parse(f"""
+            x = Placeholder(dtype=float, shape=[?,4])
+            p = Placeholder(dtype=bool, shape=[])
+            ways = Switch(x, p, T=float)
+            sin = Sin(ways:1, T=float)
+            cos = Cos(ways, T=float)
+            first = Merge(cos, sin, T=float, N=2)
+            second = Merge(ways, sin, T=float, N=2)
+            y = Add({operands}, T=float)
+        """), outputs=["y"])  # fmt: skip
+
+    def program(entry: EntryPoint, _: ExportModel) -> Program:
+        like = both if entry.inputs[0].sizes == (2, 4) else other
+        return float_program(entry, like)
+
+    both, other = model("first, second"), model(places)
+    monkeypatch.setattr("pocketgraph.exporting.tflite.open_size_programs.float_program", program)
+    found, why = open_program(both.main, both)
+    assert (found is not None) == (places == "first, second")
+    assert ("other sizes need other operators" in why) == (found is None)
 
 
 @pytest.mark.parametrize("name", BRANCHES)
