@@ -16,13 +16,18 @@ from command_line import call
 from graph_files import graph_file, graph_names
 from loop_text import counted_loop
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting import opened
+from pocketgraph.exporting.model import EntryPoint, ExportModel
+from pocketgraph.exporting.programs import LackingError, float_program
+from pocketgraph.exporting.tflite.open_size_programs import open_program
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.dtype import HALF, INT8
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Program
 from pocketgraph.quantization.float_program import simplified
 from pocketgraph.quantization.serialization.tflite_bytes import as_written
-from support import ROOT, lines_taken
+from pocketgraph.quantization.weight_only import quantize_weights
+from support import ROOT, lines_taken, with_weights
 
 FOLDER = ROOT / "tests" / "fixtures" / "loops"
 GOLDEN = dict(np.load(FOLDER.with_suffix(".npz")))
@@ -125,6 +130,31 @@ def test_an_open_batch_stays_open(name: str, tmp_path: pathlib.Path) -> None:
         assert_near(interpreted(tmp_path / "net.tflite", name, plain=plain), name, 1e-6)
 
 
+@pytest.mark.parametrize("places", ["first, first", "second, second", "first, second"])
+def test_a_batch_stays_fixed_where_other_ones_join_other_branches(places: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def model(operands: str) -> ExportModel:
+        return opened(parse(f"""
+            x = Placeholder(dtype=float, shape=[?,4])
+            p = Placeholder(dtype=bool, shape=[])
+            ways = Switch(x, p, T=float)
+            sin = Sin(ways:1, T=float)
+            cos = Cos(ways, T=float)
+            first = Merge(cos, sin, T=float, N=2)
+            second = Merge(ways, sin, T=float, N=2)
+            y = Add({operands}, T=float)
+        """), outputs=["y"])  # fmt: skip
+
+    def program(entry: EntryPoint, _: ExportModel) -> Program:
+        like = both if entry.inputs[0].sizes == (2, 4) else other
+        return float_program(entry, like)
+
+    both, other = model("first, second"), model(places)
+    monkeypatch.setattr("pocketgraph.exporting.tflite.open_size_programs.float_program", program)
+    found, why = open_program(both.main, both)
+    assert (found is not None) == (places == "first, second")
+    assert ("other sizes need other operators" in why) == (found is None)
+
+
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches_give_no_constants_in_a_file(name: str) -> None:
     """LiteRT 2.3 frees these when an interpreter ends, and the process with them."""
@@ -169,6 +199,32 @@ def test_layers_in_rounds_have_codes_and_it_is_said(mode: str, tmp_path: pathlib
     for _ in range(5):
         state = np.tanh(state @ weights)
     np.testing.assert_allclose(found, state, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "turn", ["next = Tanh(v, T=float)", "step = MatMul(v, w_in, T=float)\nnext = Tanh(step, T=float)"]
+)
+def test_layers_are_told_by_where_they_are(turn: str, tmp_path: pathlib.Path) -> None:
+    """A loop beside a branch with a layer: that is in no round, unless the round has one too."""
+    random = np.random.default_rng(3)
+    graph = with_weights(
+        "x = Placeholder(dtype=float, shape=[1,40])\nn = Placeholder(dtype=int32, shape=[1])\nw = Const(float 0)\n"
+        "p = Placeholder(dtype=bool, shape=[1])\nfirst = Const(int32 0)\nflag = Any(p, first, Tidx=int32)\n"
+        "most = Max(n, first, T=int32, Tidx=int32)\nways = Switch(x, flag, T=float)\n"
+        "above = MatMul(ways:1, w, T=float)\nbelow = Sin(ways, T=float)\nbegin = Merge(below, above, T=float, N=2)\n"
+        + counted_loop("most", turn, start="begin", given={"w": "float"}),
+        w=random.normal(size=(40, 40)).astype(np.float32) / 8,
+    )
+    samples = {"x": random.normal(size=(8, 40)).astype(np.float32), "n": np.full((8, 1), 5, np.int32),
+               "p": np.arange(8)[:, None] % 2 == 0}  # fmt: skip
+    places = ["1 layer in branches", "1 layer in the rounds of a loop"][: 2 if "MatMul" in turn else 1]
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode="static", samples=samples)
+    said = [note for note in made.notes if " layer in " in note]
+    assert [note.partition(":")[0] for note in said] == places
+    assert ["a round's rounding" in note for note in said] == [False, True][: len(places)]
+    program = program_of(graph, ["y"], {key: value[:1] if key == "x" else value[0] for key, value in samples.items()})
+    notes = quantize_weights(program, list, 0, dynamic=True).notes
+    assert notes == [f"{place} likewise, each weight as its nearest code" for place in places]
 
 
 @pytest.mark.parametrize("axis", [0, 1])

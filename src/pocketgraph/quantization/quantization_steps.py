@@ -32,7 +32,7 @@ from pocketgraph.quantization.mixed_precision import (
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
-from pocketgraph.quantization.weight_only import code_rounds, layers_in_rounds
+from pocketgraph.quantization.weight_only import code_bodies, layers_in_bodies
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def check_layers(state: QuantizationState) -> bool:
     has_layers = (
         state.hybrid
         or any(map(is_layer, state.coded))
-        or (state.options.with_tables and layers_in_rounds(state.program))
+        or (state.options.with_tables and layers_in_bodies(state.program))
     )
     if not has_layers:
         hint = "it has no convolutions or matrix products"
@@ -151,8 +151,8 @@ CONVERSION_STEPS = (
          use_float_sums, lambda state: not is_int8(state)),
     Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
-    Step("loop_weights", "layers in the rounds of loops quantize their operand anew, as rounding would add up",
-         code_rounds, lambda state: state.options.with_tables and bool(layers_in_rounds(state.program))),
+    Step("loop_weights", "layers in loops and branches quantize their operand anew, as rounding would add up in rounds",
+         code_bodies, lambda state: state.options.with_tables and bool(layers_in_bodies(state.program))),
     Step("constant_compression", "large constants that are read as floats are kept in eight bits",
          constant_compression.apply, lambda state: state.options.with_tables),
 )  # fmt: skip

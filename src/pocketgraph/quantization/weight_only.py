@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -35,6 +36,8 @@ from pocketgraph.quantization.mixed_precision.float_epsilons import epsilon_oper
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.program_pass import copied
+
+IN_ROUNDS = "the rounds of a loop"
 
 
 def quantize_weights(
@@ -88,9 +91,8 @@ def quantize_weights(
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    notes = _notes(
-        weights, codes, tables, len(halves), layers_in_rounds(program) if with_tables else 0, dynamic=dynamic
-    )
+    in_bodies = layers_in_bodies(program) if with_tables else {}
+    notes = _notes(weights, codes, tables, len(halves), in_bodies, dynamic=dynamic)
     options = QuantizationOptions(rounding=rounding, threads=threads)
     state = QuantizationState(
         program, samples, count, options, tell, seen=seen, weights=weights, halves=halves, notes=notes
@@ -99,26 +101,30 @@ def quantize_weights(
     return state
 
 
-def code_rounds(state: QuantizationState) -> bool:
-    """The step: layers in the rounds of loops get weights in eight bits, and what is around them stays in float."""
+def code_bodies(state: QuantizationState) -> bool:
+    """The step: layers in loops and branches get weights in eight bits, and what is around them stays in float."""
     program = state.converted.program
     for operation in program.operations:
         dynamic = state.options.bits == 8
         operation.bodies = tuple(with_quantized_weights(body, dynamic=dynamic) for body in operation.bodies)
-    coded = layers_in_rounds(state.program)
-    if coded:
-        state.notes.append(
-            f"{counted(coded, 'layer')} in the rounds of a loop: weights in eight bits, and what is around them in "
-            "float, because a round's rounding comes back in all later ones"
-            if any(operation.code == "WHILE" for each in state.program.programs() for operation in each.operations)
-            else f"{counted(coded, 'layer')} in branches: weights in eight bits, and what is around them in float"
-        )
+    coded = layers_in_bodies(state.program)
+    for where, count in coded.items():
+        why = ", because a round's rounding comes back in all later ones" if where == IN_ROUNDS else ""
+        note = f"{counted(count, 'layer')} in {where}: weights in eight bits, and what is around them in float{why}"
+        state.notes.append(note)
     return bool(coded)
 
 
-def layers_in_rounds(program: Program) -> int:
-    """How many layers in the rounds of loops get codes."""
-    return sum(len(codable_layers(body, 8, step_limits.FEWEST_COMPRESSED_ELEMENTS)) for body in program.programs()[1:])
+def layers_in_bodies(program: Program, around: str = "branches") -> Counter[str]:
+    """How many layers that programs of its operations hold get codes, by where they are: in the rounds of loops, with
+    the branches there, or in other branches."""
+    found: Counter[str] = Counter()
+    for operation in program.operations:
+        where = IN_ROUNDS if operation.code == "WHILE" else around
+        for body in operation.bodies:
+            found[where] += len(codable_layers(body, 8, step_limits.FEWEST_COMPRESSED_ELEMENTS))
+            found += layers_in_bodies(body, where)
+    return found
 
 
 def _notes(
@@ -126,12 +132,12 @@ def _notes(
     codes: WeightOnlyCodes,
     tables: int,
     halves: int,
-    in_rounds: int,
+    in_bodies: Mapping[str, int],
     *,
     dynamic: bool,
 ) -> list[str]:
     """What was done, a sentence each."""
-    if not weights and not tables and not halves and not in_rounds:
+    if not weights and not tables and not halves and not in_bodies:
         return [
             f"no layer has {step_limits.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
@@ -141,8 +147,8 @@ def _notes(
         notes.append(f"codes and biases of {counted(fitted, 'layer')} are fitted to {codes.fitted_to}")
     if halves:
         notes.append(f"{counted(halves, 'small layer')}, which codes would hurt most, with float16 weights")
-    if in_rounds:
-        notes.append(f"{counted(in_rounds, 'layer')} in the rounds of a loop likewise, each weight as its nearest code")
+    for where, count in in_bodies.items():
+        notes.append(f"{counted(count, 'layer')} in {where} likewise, each weight as its nearest code")
     if tables:
         notes.append(f"{counted(tables, 'table')} that rows are taken from in eight bits")
     return notes
@@ -178,9 +184,9 @@ def with_quantized_weights(
             and for all other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
         with_tables: have constants that rows are taken from in eight bits as well, as embeddings are, and layers in
-            the rounds of loops; a graph has no place for those.
+            loops and branches; a graph has no place for those.
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers, as those in
-            the rounds of loops have in any case.
+            loops and branches have in any case.
         halves: the layers that get float16 weights, which are expanded when the model is loaded.
     """
     layers = codable_layers(program, bits, step_limits.FEWEST_COMPRESSED_ELEMENTS)

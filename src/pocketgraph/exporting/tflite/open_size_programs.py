@@ -143,9 +143,10 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
 def _compared(first: Program, other: Program) -> tuple[dict[Value, Value], list[tuple[Operation, int, Value]] | str]:
     """The values of two programs that belong together, and what takes the place of constants that differ: operation,
     place and value; or why the programs are not the same for any size."""
+    counts = [(len(each.inputs), len(each.operations), len(each.outputs)) for each in (first, other)]
+    if counts[0] != counts[1]:
+        return {}, "other sizes need other operators"
     pairs: dict[Value, Value] = dict(zip(first.inputs, other.inputs, strict=True))
-    if len(first.operations) != len(other.operations):
-        return pairs, "other sizes need other operators"
     patched: list[tuple[Operation, int, Value]] = []
     for one, two in zip(first.operations, other.operations, strict=True):
         said = _same(one, two, pairs, patched)
@@ -184,7 +185,7 @@ def _same(
 ) -> str:
     """Why two operations are not the same for any size; else "", and the values that belong together are paired."""
     where = f" ({one.nodes[-1]})" if one.nodes else ""
-    if one.code != two.code or len(one.inputs) != len(two.inputs):
+    if one.code != two.code or len(one.inputs) != len(two.inputs) or len(one.outputs) != len(two.outputs):
         return f"other sizes need other operators{where}"
     for body, other in zip(one.bodies, two.bodies, strict=True):
         inside, found = _compared(body, other)
