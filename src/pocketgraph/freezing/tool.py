@@ -140,13 +140,8 @@ def freeze_with_report(
         warnings.append(f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)):
         warnings += filter(None, [left_signatures(graph)])
-    warnings += _unread(frozen, graph, {*(bind or ()), *lines})
-    warnings += [
-        *unordered,
-        *leftovers(frozen, graph),
-        *untrained_batch_norms(frozen),
-        *([forgotten(state)] if state else []),
-    ]
+    warnings += [*_unread(frozen, graph, {*(bind or ()), *lines}), *unordered, *leftovers(frozen, graph)]
+    warnings += [*untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     return Frozen(
         frozen, source.graph, source.checkpoint or "", tuple(values), (*warnings, *plain),
         (*repairs_made, *lines.values()), tuple(state),
