@@ -30,6 +30,15 @@ def test_identities_stay_while_things_cross() -> None:
     assert tracker.counts() == {"now": 2, "in": 1, "out": 1, "all": 2}
 
 
+def test_what_wavers_at_the_line_crosses_it_once() -> None:
+    tracker = Tracker()
+    waver = [0.495, 0.505, 0.49, 0.51, 0.5, 0.515]
+    follow(tracker, [[(0.5, x)] for x in (0.4, 0.45, *waver, 0.55, 0.6)])
+    assert tracker.counts() == {"now": 1, "in": 1, "out": 0, "all": 1}
+    follow(tracker, [[(0.5, x)] for x in (*waver, 0.45)])
+    assert tracker.counts()["out"] == 1
+
+
 def test_an_occlusion_does_not_end_a_track() -> None:
     tracker = Tracker()
     path = [[(0.5, 0.1 + 0.05 * i)] for i in range(16)]

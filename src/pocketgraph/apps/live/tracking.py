@@ -34,6 +34,8 @@ PATIENCE = 1.5
 """Seconds that a track is kept unseen."""
 BIRTH = 2
 """Detections in a row before a track counts."""
+PAST = 0.1
+"""How far a thing's center has to be past the line, in its width, to have crossed it: places waver."""
 MEMORY = 0.6
 """How much of its speed a track keeps at a detection."""
 
@@ -144,7 +146,9 @@ class Tracker:
         self._cross(track)
 
     def _side(self, track: _Track) -> int:
-        return 1 if (track.box[1] + track.box[3]) / 2 >= self.line else -1
+        past = (track.box[1] + track.box[3]) / 2 - self.line
+        is_near = bool(track.side) and abs(past) < PAST * (track.box[3] - track.box[1])
+        return track.side if is_near else 1 if past >= 0 else -1
 
     def _cross(self, track: _Track) -> None:
         side = self._side(track)

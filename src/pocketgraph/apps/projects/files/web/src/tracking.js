@@ -2,6 +2,7 @@
 import { overlap } from "./decoders.js";
 
 const OVERLAP = 0.2, REACH = 1.2, PATIENCE = 1.5, BIRTH = 2, MEMORY = 0.6;
+const PAST = 0.1; // of its width that a thing's center is past the line when it has crossed it: places waver
 
 export class Tracker {
   constructor() {
@@ -65,7 +66,10 @@ export class Tracker {
     track.side = side;
   }
 
-  side(track) { return (track.box[1] + track.box[3]) / 2 >= this.line ? 1 : -1; }
+  side(track) {
+    const past = (track.box[1] + track.box[3]) / 2 - this.line;
+    return track.side && Math.abs(past) < PAST * (track.box[3] - track.box[1]) ? track.side : past >= 0 ? 1 : -1;
+  }
 
   counts() {
     const last = Math.max(...this.tracks.map((track) => track.seen));
