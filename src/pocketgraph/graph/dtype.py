@@ -159,7 +159,7 @@ for _alias, _name in (("float32", "float"), ("float64", "double"), ("float16", "
     DType._by_name[_alias + "_ref"] = DType._by_name[_name + "_ref"]
 
 FLOAT, DOUBLE, HALF, BFLOAT16 = (DType.named(n) for n in ("float", "double", "half", "bfloat16"))
-INT8, INT16, INT32, INT64 = (DType.named(n) for n in ("int8", "int16", "int32", "int64"))
+INT4, INT8, INT16, INT32, INT64 = (DType.named(n) for n in ("int4", "int8", "int16", "int32", "int64"))
 UINT8, UINT16, UINT32, UINT64 = (DType.named(n) for n in ("uint8", "uint16", "uint32", "uint64"))
 QINT8, QUINT8, QINT16, QUINT16, QINT32 = (DType.named(n) for n in ("qint8", "quint8", "qint16", "quint16", "qint32"))
 NOT_NUMBERS = frozenset(("string", "resource", "variant"))

@@ -7,13 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from pocketgraph.graph.dtype import INT8, INT16
+from pocketgraph.graph.dtype import INT4, INT8, INT16
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.accuracy_budget import compare_programs
 from pocketgraph.quantization.core import program_runner
 from pocketgraph.quantization.core.program_runner import (
-    INT4,
     SUMS,
     ProgramRunner,
     Views,

@@ -297,9 +297,10 @@ def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[Kera
         return [*values]
     if STRING in types:
         raise writer.refuse("puts texts and numbers together, which is not read")
-    holder = FLOAT if any(dtype.is_floating for dtype in types) else np.result_type(*(dtype.numpy for dtype in types))
-    wide = holder if isinstance(holder, DType) else DType.of_numpy(holder)
-    wide = FLOAT if wide.is_floating else wide
+    wide = FLOAT
+    if not any(dtype.is_floating for dtype in types):
+        wide = DType.of_numpy(np.result_type(*(dtype.numpy for dtype in types)))
+        wide = FLOAT if wide.is_floating else wide  # of int64 and uint64
     return [
         value if value.dtype is wide else writer.add("Cast", value, SrcT=value.dtype, DstT=wide) for value in values
     ]

@@ -14,8 +14,7 @@ import numpy as np
 
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64, UINT8
+from pocketgraph.graph.dtype import FLOAT, INT4, INT8, INT16, INT32, INT64, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
@@ -54,7 +53,6 @@ MOST_SUM_RATIO = 256.0  # times that the step of a layer's sums may be its resul
 SMALLEST_BOUNDED_SCALE = 2.0**-28  # of results whose bounds at 1 and 6 LiteRT takes; their codes end far below 1
 BEYOND_ALL_CODES = {"RELU6": "RELU", "RELU_N1_TO_1": ""}
 """Activations, and what is left of them, where no code is as large as their bound."""
-INT4 = DType.named("int4")
 STANDS_FOR_INFINITY = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
 
 

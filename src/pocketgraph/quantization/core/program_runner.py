@@ -10,8 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT16, UINT8
+from pocketgraph.graph.dtype import FLOAT, INT4, INT16, UINT8
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Value
@@ -21,7 +20,6 @@ from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
-INT4 = DType.named("int4")
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
 """Gives all samples anew each time it is called; a sample is one array for each input of the program."""
