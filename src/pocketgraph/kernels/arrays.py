@@ -120,6 +120,16 @@ def highest(dtype: np.dtype[Any]) -> Any:
     return True if dtype.kind == "b" else _limits(dtype).max
 
 
+def least(dtype: np.dtype[Any]) -> Any:
+    """What no number of a type is below: -infinity, or the lowest where it has none."""
+    return -np.inf if is_float(dtype) else lowest(dtype)
+
+
+def most(dtype: np.dtype[Any]) -> Any:
+    """What no number of a type is above."""
+    return np.inf if is_float(dtype) else highest(dtype)
+
+
 def _limits(dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         return np.iinfo(dtype)

@@ -92,8 +92,7 @@ TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.52
 def adjust_hsv_in_yiq(images: Array, delta_h: Array, scale_s: Array, scale_v: Array) -> Array:
     """float32 (…, 3): chroma turned by ``delta_h`` radians and multiplied by ``scale_s``, all of it by ``scale_v``."""
     angle, more, lighter = (np.float32(number(value)) for value in (delta_h, scale_s, scale_v))
-    if images.ndim < 3:
-        raise ValueError(f"input must be at least 3-D, the shape is {list(images.shape)}")
+    _check_images(images)
     along, across = lighter * more * np.cos(angle), lighter * more * np.sin(angle)
     turn = np.array([[lighter, 0, 0], [0, along, -across], [0, across, along]], np.float32)
     whole = np.linalg.inv(TO_YIQ.astype(np.float64)) @ turn @ TO_YIQ

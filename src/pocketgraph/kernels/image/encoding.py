@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.kernels.arrays import Array, integer, ints, widened
+from pocketgraph.kernels.arrays import Array, integer, ints, strings, widened
 from pocketgraph.kernels.image.decoding import decode_jpeg, opened
 from pocketgraph.kernels.image.png import encoded
 from pocketgraph.kernels.registry import kernel
@@ -44,9 +44,7 @@ def _jpeg(image: Array, form: str, options: dict[str, Any]) -> Array:
         raise RunError(f"a JPEG file has at most 65,535 rows and columns, not {list(image.shape[:2])}")
     written = io.BytesIO()
     Image.fromarray(image[:, :, 0] if channels == 1 else image).save(written, "JPEG", **options)
-    result = np.empty((), object)
-    result[()] = written.getvalue()
-    return result
+    return strings([written.getvalue()], ())
 
 
 @kernel("EncodeJpeg")
@@ -73,9 +71,7 @@ def _with_xmp(file: Array, metadata: bytes | str) -> Array:
         raise RunError(f"XMP metadata has at most {0xFFFF - 2 - len(XMP):,} bytes, not {len(told) - len(XMP):,}")
     data = file.item()
     end = 4 + struct.unpack_from(">H", data, 4)[0]
-    result = np.empty((), object)
-    result[()] = data[:end] + b"\xff\xe1" + struct.pack(">H", len(told) + 2) + told + data[end:]
-    return result
+    return strings([data[:end] + b"\xff\xe1" + struct.pack(">H", len(told) + 2) + told + data[end:]], ())
 
 
 XMP = b"http://ns.adobe.com/xap/1.0/\0"

@@ -239,9 +239,6 @@ def population_count(x: Array) -> Array:
     return np.asarray(np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.uint8))
 
 
-MANTISSAS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
-
-
 @kernel("XlaReducePrecision")
 def xla_reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) -> Array:
     """Floats as a format of so many bits would hold them: to the nearest, ties to even; too large ones are infinite and
@@ -252,7 +249,7 @@ def xla_reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: i
     """
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ValueError(f"{exponent_bits} bits of an exponent and {mantissa_bits} of a mantissa")
-    have = MANTISSAS[operand.dtype.name]
+    have = _MANTISSA[operand.dtype.name]
     exponents = 8 * operand.itemsize - 1 - have
     bits = operand.view(f"u{operand.itemsize}")
     one = bits.dtype.type(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.math.matrix_product import adjoint_of
 from pocketgraph.kernels.registry import kernel
 
 
@@ -17,11 +18,6 @@ def square_matrices(x: Array) -> Array:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"Input matrix must be square, its shape is {list(x.shape)}")
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-
-
-def adjoint_of(x: Array) -> Array:
-    """Each matrix transposed, of conjugate numbers."""
-    return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)))
 
 
 @kernel("Cholesky", "BatchCholesky")
@@ -63,7 +59,15 @@ def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
 
 @kernel("MatrixSolve", "BatchMatrixSolve")
 def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool = False) -> Array:
-    wide = square_matrices(matrix)
+    return solved(square_matrices(matrix), rhs, adjoint=adjoint)
+
+
+def solved(wide: Array, rhs: Array, *, adjoint: bool = False) -> Array:
+    """x of A x = rhs in the type of ``rhs``, for matrices in double precision.
+
+    Raises:
+        ValueError: there is none.
+    """
     try:
         return np.linalg.solve(adjoint_of(wide) if adjoint else wide, rhs.astype(wide.dtype)).astype(rhs.dtype)
     except np.linalg.LinAlgError as error:

@@ -10,7 +10,8 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.math.linear_algebra import adjoint_of, square_matrices
+from pocketgraph.kernels.math.linear_algebra import solved, square_matrices
+from pocketgraph.kernels.math.matrix_product import adjoint_of
 from pocketgraph.kernels.registry import kernel
 
 ROUNDED = 1e-13  # share of the largest element below which an eigenvalue's imaginary part is rounding
@@ -221,10 +222,7 @@ def tridiagonal_solve(diagonals: Array, rhs: Array) -> Array:
     whole[..., at, at] = diagonals[..., 1, :]
     whole[..., at[:-1], at[1:]] = diagonals[..., 0, :-1]
     whole[..., at[1:], at[:-1]] = diagonals[..., 2, 1:]
-    try:
-        return np.linalg.solve(whole, rhs.astype(kind)).astype(rhs.dtype)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("Input matrix is not invertible.") from error
+    return solved(whole, rhs)
 
 
 @kernel("BandedTriangularSolve")
@@ -239,7 +237,4 @@ def banded_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, ad
         at = np.arange(distance, size) if lower else np.arange(size - distance)
         rows, columns = (at, at - distance) if lower else (at, at + distance)
         whole[..., rows, columns] = matrix[..., band, at]
-    try:
-        return np.linalg.solve(adjoint_of(whole) if adjoint else whole, rhs.astype(kind)).astype(rhs.dtype)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("Input matrix is not invertible.") from error
+    return solved(whole, rhs, adjoint=adjoint)

@@ -42,7 +42,8 @@ def sparse_mat_mul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b
     return mat_mul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
-def _adjoint(x: Array) -> Array:
+def adjoint_of(x: Array) -> Array:
+    """Each matrix transposed, of conjugate numbers."""
     return np.asarray(np.conjugate(np.swapaxes(x, -1, -2)) if x.dtype.kind == "c" else np.swapaxes(x, -1, -2))
 
 
@@ -60,7 +61,7 @@ def batch_mat_mul_v3(
 def batch_mat_mul_v2(x: Array, y: Array, *, adj_x: bool = False, adj_y: bool = False) -> Array:
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"operands of rank 2 or more are wanted, not {list(x.shape)} and {list(y.shape)}")
-    a, b = _adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y
+    a, b = adjoint_of(x) if adj_x else x, adjoint_of(y) if adj_y else y
     reserve((*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.dtype)
     return product(a, b)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
-from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, widened
+from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, least, most, widened
+from pocketgraph.kernels.math.arithmetic import truncated_quotient
 from pocketgraph.kernels.registry import kernel
 
 
@@ -78,12 +79,9 @@ def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     axes = axes_of(axis, input.ndim)
     count = math.prod([input.shape[a] for a in axes])
     if input.dtype.kind in "iu":
-        if input.dtype.kind == "u":
-            whole = np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.uint64)
-            return np.asarray(whole // np.uint64(max(count, 1))).astype(input.dtype)
-        total = np.asarray(np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.int64))
-        whole = total // max(count, 1)
-        return np.asarray((whole + ((total < 0) & (whole * max(count, 1) != total))).astype(input.dtype))
+        wide = np.uint64 if input.dtype.kind == "u" else np.int64
+        total = np.asarray(np.sum(input, axis=axes, keepdims=keep_dims, dtype=wide))
+        return np.asarray(truncated_quotient(total, np.asarray(max(count, 1), wide))).astype(input.dtype)
     with np.errstate(all="ignore"):
         sums = _total(input, axes, keep_dims)
         return np.asarray(np.true_divide(sums, np.float64(count))).astype(input.dtype)
@@ -92,12 +90,7 @@ def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
 def _extreme(input: Array, axis: Array, keep_dims: bool, largest: bool) -> Array:
     axes = axes_of(axis, input.ndim)
     wide = widened(input)
-    if wide.dtype.kind == "f":
-        worst: Any = -np.inf if largest else np.inf
-    else:
-        limits = np.iinfo(wide.dtype)
-        worst = limits.min if largest else limits.max
-    function = np.max if largest else np.min
+    worst, function = (least(wide.dtype), np.max) if largest else (most(wide.dtype), np.min)
     with np.errstate(invalid="ignore"):
         return np.asarray(function(wide, axis=axes, keepdims=keep_dims, initial=worst)).astype(input.dtype)
 

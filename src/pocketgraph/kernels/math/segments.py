@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.kernels.array.gather_scatter import check_indices
-from pocketgraph.kernels.arrays import Array, highest, integer, is_float, lowest, reserve, widened
+from pocketgraph.kernels.arrays import Array, highest, integer, least, lowest, most, reserve, widened
+from pocketgraph.kernels.math.arithmetic import truncated_quotient
 from pocketgraph.kernels.registry import kernel
 
 WHOLE = (np.dtype(np.int32), np.dtype(np.int64))
@@ -25,18 +26,14 @@ class _Reduction:
     Attributes:
         function: the NumPy function of two operands.
         start: what a group starts from, by dtype.
-        empty: what an empty group gives in the sorted ops; the unsorted ones give ``start``.
     """
 
     function: np.ufunc
     start: Callable[[np.dtype[Any]], Any]
-    empty: int
 
 
-SUM = _Reduction(np.add, lambda _: 0, 0)
-PROD = _Reduction(np.multiply, lambda _: 1, 1)
-MIN = _Reduction(np.minimum, highest, 0)
-MAX = _Reduction(np.maximum, lowest, 0)
+SUM, PROD = _Reduction(np.add, lambda _: 0), _Reduction(np.multiply, lambda _: 1)
+MIN, MAX = _Reduction(np.minimum, highest), _Reduction(np.maximum, lowest)
 
 
 def grouped(reduction: _Reduction, data: Array, ids: Array, count: int, beginning: float | None = None) -> Array:
@@ -58,16 +55,16 @@ def grouped(reduction: _Reduction, data: Array, ids: Array, count: int, beginnin
 
 
 def sorted_groups(reduction: _Reduction, data: Array, ids: Array, count: int | None = None) -> Array:
-    """The ops whose ids are sorted: as many rows as the last id says, groups without rows filled with ``empty``."""
+    """The ops whose ids are sorted: as many rows as the last id says, 1 for products without rows and else 0."""
     numbers = ids.ravel()
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise ValueError(f"segment_ids should be the same size as dimension 0 of input, {list(ids.shape)}")
     if bool(np.any(np.diff(numbers) < 0)) or (numbers.size and numbers[0] < 0):
         raise ValueError("segment ids are not increasing")
     total = (int(numbers[-1]) + 1 if numbers.size else 0) if count is None else count
-    endless = {MIN: np.inf, MAX: -np.inf}.get(reduction) if is_float(data.dtype) else None
-    result = grouped(reduction, data, ids, total, endless)
-    result[np.bincount(numbers.astype(np.int64), minlength=total)[:total] == 0] = reduction.empty
+    beginning = {MIN: most, MAX: least}.get(reduction, reduction.start)(data.dtype)
+    result = grouped(reduction, data, ids, total, beginning)
+    result[np.bincount(numbers.astype(np.int64), minlength=total)[:total] == 0] = int(reduction is PROD)
     return result
 
 
@@ -156,9 +153,7 @@ def _averaged(data: Array, ids: Array, count: int | None, root: bool) -> Array:
     divisor = np.maximum(sizes, 1).reshape(-1, *[1] * (totals.ndim - 1))
     if totals.dtype.kind in "iu" and not root:
         wide = totals if totals.dtype == np.uint64 else totals.astype(np.int64)
-        whole = wide // divisor.astype(wide.dtype)
-        towards_zero = whole + ((wide < 0) & (whole * divisor.astype(wide.dtype) != wide)).astype(wide.dtype)
-        return np.asarray(towards_zero).astype(data.dtype)
+        return np.asarray(truncated_quotient(wide, divisor.astype(wide.dtype))).astype(data.dtype)
     double = np.complex128 if totals.dtype.kind == "c" else np.float64
     wide = totals.astype(double) / (np.sqrt(divisor) if root else divisor)
     return np.asarray(wide).astype(data.dtype)

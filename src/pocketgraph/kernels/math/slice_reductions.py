@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.arrays import Array, highest, integer, is_float, lowest, reserve
+from pocketgraph.kernels.arrays import Array, integer, least, most, reserve
 from pocketgraph.kernels.registry import kernel
 
 
@@ -44,8 +44,8 @@ def _reduced(data: Array, indices: Array, axis: Array, combine: Callable[..., An
 REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[np.dtype[Any]], Any]]] = {
     "ReduceSliceSum": (np.add, lambda dtype: 0),
     "ReduceSliceProd": (np.multiply, lambda dtype: 1),
-    "ReduceSliceMax": (np.maximum, lambda dtype: -np.inf if is_float(dtype) else lowest(dtype)),
-    "ReduceSliceMin": (np.minimum, lambda dtype: np.inf if is_float(dtype) else highest(dtype)),
+    "ReduceSliceMax": (np.maximum, least),
+    "ReduceSliceMin": (np.minimum, most),
 }
 """What each combines by, and what an empty slice of a type gives."""
 
