@@ -125,6 +125,10 @@ def test_a_graph_with_dangling_inputs_is_refused_even_when_errors_are_ignored() 
     graph = parse("y = Relu(nothing:1, ^gone)")
     with pytest.raises(TransformError, match=r"nonexistent nodes: 'nothing' \(read by 'y'\), 'gone' \(read by 'y'\)"):
         transform(graph, "remove_device(ignore_errors=true)")
+    of_odd_names = parse('"a:1" = Const(float 1.0)\n"^b" = Const(float 1.0)\ny = Relu(a:1, ^b)')
+    for rule in ("remove_device", "obfuscate_names"):
+        with pytest.raises(TransformError, match=r"'a' \(read by 'y'\), 'b' \(read by|No node named a for input to y"):
+            transform(of_odd_names, rule, compat="original")
 
 
 def test_the_argument_stays_and_versions_and_functions_are_kept() -> None:

@@ -282,7 +282,7 @@ class Graph:
             (node.name, node_name(ref))
             for node in among
             for ref in node.inputs
-            if ref not in have and node_name(ref) not in have
+            if (ref not in have or ":" in ref or ref.startswith("^")) and node_name(ref) not in have
         ]
 
     def map_nodes(self, change: Callable[[Node], Node]) -> Graph:

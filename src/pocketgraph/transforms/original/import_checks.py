@@ -9,6 +9,7 @@ from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import AttrValue, DType, Node, opdefs
 from pocketgraph.graph.attr import kind_of
 from pocketgraph.graph.colocation import colocated_with
+from pocketgraph.graph.dtype import INVALID
 
 HINT = "mend the graph, or write fold_constants(ignore_errors=true) to pass over this rule"
 NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
@@ -94,6 +95,8 @@ def _check_value(node: Node, attr: opdefs.AttrDef, value: AttrValue) -> None:
     if kind not in (attr.kind, "placeholder", "opaque") and not (kind == "list" and attr.kind.startswith("list(")):
         raise TransformError(f"the attribute '{attr.name}' is of kind {kind}, not {attr.kind}", where=where, hint=HINT)
     members = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(member, DType) and (member.is_ref or member is INVALID) for member in members):
+        raise TransformError(f"the attribute '{attr.name}' is a reference or no type", where=where, hint=HINT)
     allowed = set(attr.allowed) - set(attr.newer)
     wrong = next((member for member in members if allowed and member not in allowed), None)
     if wrong is not None:
