@@ -122,6 +122,7 @@ SHALLOW_CHANNELS = 8  # channels: of the input, that count as few there
 NARROW_VECTOR = 32  # channels: up to which a vector is written out for all pixels
 FEW_PRELU_CHANNELS = 16  # channels: below which PRELU does not fill the processor's registers
 MOST_ADDED_ZEROS = 4  # share: of a transposed convolution's multiplications, beyond which it stays
+OUTPUT_CHANNELS_AT_A_TIME = 16  # that XNNPACK's kernels compute in a block (8 in its oldest ones)
 FEWEST_CODED_CHANNELS = 3  # channels: windows over fewer are slower on quantized values, or hardly faster
 FEWEST_CODED_PRODUCTS = 30  # multiplications: for each value in or out, from which eight bits pay
 MOST_RESPONSE_CHANNELS = 512  # channels: beyond which the band of a response normalization takes longer than powers

@@ -187,6 +187,23 @@ def test_a_wide_window_over_the_colours_of_a_picture_multiplies_codes(channels: 
     assert weights(layer).dtype is kind
 
 
+@pytest.mark.parametrize(("window", "kind"), [(1, FLOAT), (3, INT8)])
+def test_channels_that_fill_no_block_count_as_a_full_one(window: int, kind: DType) -> None:
+    """With codes LiteRT takes 0.26 of the time for windows of 3x3 over 56 channels that make 3, as a picture's last
+    layer does; of single pixels, of which two blocks make 22 products a value, it takes twice as long."""
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,32,32,56])
+        w = Const(float 0.0)
+        y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        w=np.random.default_rng(0).normal(size=(window, window, 56, 3 if window > 1 else 24)).astype(np.float32),
+    )
+    made = quantize_weights(float_program(graph, ["y"]), lambda: iter(()), 0, dynamic=True)
+    (layer,) = (o for o in made.converted.program.operations if o.code == "CONV_2D")
+    assert weights(layer).dtype is kind
+
+
 def test_layers_that_are_much_of_the_work_get_no_floats_where_codes_are_quicker() -> None:
     graph = with_weights(
         """

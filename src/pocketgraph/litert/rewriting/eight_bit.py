@@ -19,7 +19,11 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.cost_model import FEWEST_CODED_CHANNELS, FEWEST_CODED_PRODUCTS
+from pocketgraph.litert.cost_model import (
+    FEWEST_CODED_CHANNELS,
+    FEWEST_CODED_PRODUCTS,
+    OUTPUT_CHANNELS_AT_A_TIME,
+)
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded_activations import add_bounded_grids
@@ -55,11 +59,16 @@ def use_eight_bits(program: Program) -> None:
 
 
 def int8_weights_pay(operation: Operation) -> bool:
-    """Whether int8 weights of a HYBRID operation make up for finding the range of its operand at each run."""
+    """Whether int8 weights of a HYBRID operation make up for finding the range of its operand at each run.
+
+    Channels that do not fill a block take as long as a full one, in float as with codes.
+    """
     source, weights, result = operation.inputs[0], operation.inputs[1], operation.outputs[0]
     if operation.code != "CONV_2D" or source is None or weights is None:
         return True
-    products = result.size * (weights.size // weights.shape[0])
+    channels = weights.shape[0]
+    blocks = -(-channels // OUTPUT_CHANNELS_AT_A_TIME)
+    products = result.size // channels * blocks * OUTPUT_CHANNELS_AT_A_TIME * (weights.size // channels)
     return weights.shape[3] >= FEWEST_CODED_CHANNELS and products >= FEWEST_CODED_PRODUCTS * (source.size + result.size)
 
 

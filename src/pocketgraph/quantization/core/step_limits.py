@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pocketgraph.litert.cost_model import OUTPUT_CHANNELS_AT_A_TIME
 from pocketgraph.litert.operator_traits import ARITHMETIC, REDUCTIONS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
@@ -103,7 +104,6 @@ PRODUCT_NS = 300.0  # of a product of two tensors, BATCH_MATMUL
 PRODUCT_NS_PER_MULTIPLICATION = {"float": 0.01, "codes": 0.11}
 
 # Effort in eight bits, in multiplications of a wide layer
-OUTPUT_CHANNELS_AT_A_TIME = 16  # that XNNPACK's eight-bit kernels compute in a block (8 in its oldest ones)
 INPUT_CHANNELS_IN_A_BLOCK = 8  # that they take at a time
 DEPTHWISE_MULTIPLICATIONS = 8  # for one of a depthwise layer
 OUTPUT_MULTIPLICATIONS = 35  # for one more number of a result
