@@ -15,7 +15,7 @@ from c_programs import needs_cc, results
 from command_line import call
 from graph_files import graph_file, graph_names
 from loop_text import counted_loop
-from pocketgraph.errors import RunError
+from pocketgraph.errors import RunError, UsageError
 from pocketgraph.exporting import opened
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.exporting.programs import LackingError, float_program
@@ -225,6 +225,25 @@ def test_layers_are_told_by_where_they_are(turn: str, tmp_path: pathlib.Path) ->
     program = program_of(graph, ["y"], {key: value[:1] if key == "x" else value[0] for key, value in samples.items()})
     notes = quantize_weights(program, list, 0, dynamic=True).notes
     assert notes == [f"{place} likewise, each weight as its nearest code" for place in places]
+
+
+def test_small_layers_in_rounds_stay_in_float_and_it_is_said(tmp_path: pathlib.Path) -> None:
+    """Also where there are no other layers: what is calibrated is not refused for it."""
+    weights = np.random.default_rng(3).normal(size=(4, 4)).astype(np.float32) / 2
+    graph = with_weights(
+        "x = Placeholder(dtype=float, shape=[1,4])\nn = Placeholder(dtype=int32, shape=[])\nw = Const(float 0)\n"
+        + counted_loop("n", "step = MatMul(v, w_in, T=float)\nnext = Tanh(step, T=float)", start="x",
+                       given={"w": "float"}),
+        w=weights,
+    )  # fmt: skip
+    samples = {"x": np.eye(4, dtype=np.float32)[:, None], "n": np.full(4, 3, np.int32)}
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode="static", samples=samples)
+    assert "1 layer in the rounds of a loop in float, of fewer than 1024 weights each" in made.notes
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        found = session.run_signature({"x": samples["x"][0], "n": np.int32(2)})["y"]
+    np.testing.assert_allclose(found, np.tanh(np.tanh(samples["x"][0] @ weights) @ weights), rtol=1e-5)
+    with pytest.raises(UsageError, match=r"\.tflite files hold codes of more of them than graphs do"):
+        pocketgraph.quantize(graph, outputs=["y"], samples=samples, form="pb")
 
 
 @pytest.mark.parametrize("axis", [0, 1])

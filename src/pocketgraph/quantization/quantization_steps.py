@@ -74,11 +74,12 @@ def check_layers(state: QuantizationState) -> bool:
     has_layers = (
         state.hybrid
         or any(map(is_layer, state.coded))
-        or (state.options.with_tables and layers_in_bodies(state.program))
+        or (state.options.with_tables and layers_in_bodies(state.program, fewest=1))
     )
     if not has_layers:
         hint = "it has no convolutions or matrix products"
-        if any(is_layer(operation) for operation in state.program.operations):
+        in_bodies = layers_in_bodies(state.program, fewest=1)
+        if in_bodies or any(is_layer(operation) for operation in state.program.operations):
             hint = "all its layers stay in float; .tflite files hold codes of more of them than graphs do"
         raise UsageError("no layer of this model can be quantized", hint=hint)
     return False
@@ -152,7 +153,7 @@ CONVERSION_STEPS = (
     Step("weight_fitting", "the codes of the weights, by the option rounding", weight_fitting.apply, is_optional=False),
     Step("conversion", "the program is rewritten", int8_conversion.apply, is_optional=False),
     Step("loop_weights", "layers in loops and branches quantize their operand anew, as rounding would add up in rounds",
-         code_bodies, lambda state: state.options.with_tables and bool(layers_in_bodies(state.program))),
+         code_bodies, lambda state: state.options.with_tables and bool(layers_in_bodies(state.program, fewest=1))),
     Step("constant_compression", "large constants that are read as floats are kept in eight bits",
          constant_compression.apply, lambda state: state.options.with_tables),
 )  # fmt: skip

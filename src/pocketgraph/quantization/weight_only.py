@@ -107,23 +107,27 @@ def code_bodies(state: QuantizationState) -> bool:
     for operation in program.operations:
         dynamic = state.options.bits == 8
         operation.bodies = tuple(with_quantized_weights(body, dynamic=dynamic) for body in operation.bodies)
-    coded = layers_in_bodies(state.program)
+    coded, fewest = layers_in_bodies(state.program), step_limits.FEWEST_COMPRESSED_ELEMENTS
     for where, count in coded.items():
         why = ", because a round's rounding comes back in all later ones" if where == IN_ROUNDS else ""
         note = f"{counted(count, 'layer')} in {where}: weights in eight bits, and what is around them in float{why}"
         state.notes.append(note)
+    for where, count in (layers_in_bodies(state.program, fewest=1) - coded).items():
+        state.notes.append(f"{counted(count, 'layer')} in {where} in float, of fewer than {fewest} weights each")
     return bool(coded)
 
 
-def layers_in_bodies(program: Program, around: str = "branches") -> Counter[str]:
-    """How many layers that programs of its operations hold get codes, by where they are: in the rounds of loops, with
-    the branches there, or in other branches."""
+def layers_in_bodies(
+    program: Program, around: str = "branches", fewest: int = step_limits.FEWEST_COMPRESSED_ELEMENTS
+) -> Counter[str]:
+    """How many layers with so many weights or more programs of its operations hold, by where they are: in the rounds
+    of loops, with the branches there, or in other branches. Those of the usual ``fewest`` get codes."""
     found: Counter[str] = Counter()
     for operation in program.operations:
         where = IN_ROUNDS if operation.code == "WHILE" else around
         for body in operation.bodies:
-            found[where] += len(codable_layers(body, 8, step_limits.FEWEST_COMPRESSED_ELEMENTS))
-            found += layers_in_bodies(body, where)
+            found[where] += len(codable_layers(body, 8, fewest))
+            found += layers_in_bodies(body, where, fewest)
     return found
 
 
