@@ -17,6 +17,7 @@ from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes.infer import postorder
 from pocketgraph.pages.quantities import listed
 
@@ -104,18 +105,6 @@ def _ones(builder: GraphBuilder, ref: str, number: int) -> str:
     return builder.add("Fill", shape, builder.const(1, dtype, name=f"grad_ys_{number}"))
 
 
-def _by_data(graph: Graph, ys: Iterable[str]) -> set[str]:
-    """The nodes that ys need by data: what only runs before them, such as an assertion, is not among them."""
-    found: set[str] = set()
-    stack = [node_name(y) for y in ys]
-    while stack:
-        name = stack.pop()
-        if name in graph and name not in found:
-            found.add(name)
-            stack += [node_name(ref) for ref in graph[name].data_inputs]
-    return found
-
-
 class _WayBack:
     """The way between xs and ys.
 
@@ -127,7 +116,7 @@ class _WayBack:
         self.builder, self.graph, self.stop = builder, builder.graph, stop
         self.problems: list[str] = []
         self.loops = find_loops(self.graph) if any(node.op == "Enter" for node in self.graph) else []
-        needed = _by_data(self.graph, ys)
+        needed = reachable(self.graph, ys, data_only=True, missing_ok=True)  # not what only runs before, as assertions
         self.items = [
             item for item in self._postorder(ys, self.loops) if isinstance(item, WhileLoop) or item.name in needed
         ]  # fmt: skip

@@ -12,6 +12,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import same_value
 from pocketgraph.graph.dtype import INT32, RESOURCE
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
 
@@ -178,12 +179,6 @@ class GraphBuilder:
 
     def finished(self, keep: Iterable[str]) -> Graph:
         """The graph with those added nodes that these tensors need."""
-        needed: set[str] = set()
-        stack = [node_name(ref) for ref in keep]
-        while stack:
-            name = stack.pop()
-            node = self.added.get(name)
-            if node is not None and name not in needed:
-                needed.add(name)
-                stack += [node_name(ref) for ref in node.inputs]
+        added = self.added
+        needed = set(closure(map(node_name, keep), lambda name: map(node_name, added[name].inputs), added.__contains__))
         return self.graph.replace([*self.graph, *(node for node in self.added.values() if node.name in needed)])

@@ -11,6 +11,7 @@ from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.order import closure
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.part_lowering import Trial
@@ -258,13 +259,7 @@ def _upstream_of_branches(program: Program) -> set[Value | None]:
         for values, by in pairs:
             for value, source in zip(values, by, strict=True):
                 sources[value].append(source)
-    found: set[Value | None] = set()
-    while waiting:
-        reached = waiting.pop()
-        if reached not in found:
-            found.add(reached)
-            waiting += sources.get(reached, ())
-    return found
+    return set(closure(waiting, lambda reached: sources.get(reached, ())))
 
 
 def _lowered(simple: Simplified, target: str, custom: bool) -> Program:

@@ -12,6 +12,7 @@ from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
 from pocketgraph.graph.op_traits import PASSES, STATE_OR_RANDOM, TABLE_FILLERS
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
@@ -128,21 +129,11 @@ def _filler(
 def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
     """The producers of keys and values; None where one of them differs from run to run."""
     wanted: set[str] = set()
-    waiting = [node_name(ref) for ref in filler.data_inputs[1:]]
-    while waiting:
-        name = waiting.pop()
-        node = part.nodes.get(name)
-        if name in wanted:
-            continue
-        if (
-            node is None
-            or node.op.startswith("Placeholder")
-            or node.op in STATE_OR_RANDOM
-            or opdefs.is_stateful(node.op)
-        ):
+    for name in closure(map(node_name, filler.data_inputs[1:]), lambda name: map(node_name, part[name].data_inputs)):
+        op = part[name].op if name in part else "Placeholder"
+        if op.startswith("Placeholder") or op in STATE_OR_RANDOM or opdefs.is_stateful(op):
             return None
         wanted.add(name)
-        waiting.extend(node_name(ref) for ref in node.data_inputs)
     return tuple(node.replace(inputs=node.data_inputs) for node in part if node.name in wanted)
 
 

@@ -12,6 +12,7 @@ from pocketgraph.graph import DType, Function, Node, Shape, Tensor, opdefs
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.function_body import called_functions
 from pocketgraph.graph.op_traits import LOOPS
+from pocketgraph.graph.order import closure
 
 
 def function_attributes(op: str) -> list[str]:
@@ -76,12 +77,11 @@ class FrozenFunctions:
         called = {name for node in nodes for name in called_functions(node)}
         for function in [*kept, *(function for _, function in self._made.values())]:
             called |= {name for node in function.nodes for name in called_functions(node)}
-        waiting = [name for name in called if name in made_from]
-        while waiting:  # an original that stays keeps the originals it calls
-            for node in self._functions[waiting.pop()].nodes:
-                new = [name for name in called_functions(node) if name in made_from and name not in called]
-                called.update(new)
-                waiting.extend(new)
+
+        def callees(name: str) -> Iterable[str]:
+            return (other for node in self._functions[name].nodes for other in called_functions(node))
+
+        called |= set(closure(called, callees, made_from.__contains__))  # an original that stays keeps what it calls
         result: dict[str, Function] = {}
         for name, function in self._functions.items():
             if name not in made_from or name in called:

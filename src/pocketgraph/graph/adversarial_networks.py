@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import SOURCES, VARIABLES
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import closure, reachable
 
 _GENERATOR = re.compile(r"(g|gen|generator)$", re.I)
 _JUDGE = re.compile(r"(d|disc|discriminator|critic)(_\d+)?$", re.I)
@@ -106,15 +106,12 @@ def _counterparts(graph: Graph, result: str, inputs: list[str], behind: Collecti
 
 def _is_mixed(graph: Graph, name: str, found: Collection[str], layers: Collection[str]) -> bool:
     """Whether a node only computes with what another one makes, without weights, as a penalty of gradients does."""
-    waiting, seen = [node_name(ref) for ref in graph[name].data_inputs], set()
-    while waiting:
-        before = waiting.pop()
-        if before in found:
-            return True
-        if before not in seen and before not in layers and before in graph:
-            seen.add(before)
-            waiting += [node_name(ref) for ref in graph[before].data_inputs]
-    return False
+
+    def inputs(name: str) -> Iterable[str]:
+        return map(node_name, graph[name].data_inputs)
+
+    before = closure(inputs(name), inputs, lambda name: name in found or (name not in layers and name in graph))
+    return any(each in found for each in before)
 
 
 def _by_name(graph: Graph) -> Iterator[str]:

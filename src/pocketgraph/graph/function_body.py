@@ -13,6 +13,7 @@ from pocketgraph.graph.colocation import COLOCATED
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.graph import Function
 from pocketgraph.graph.node import DIGITS, Node, node_name, parse_ref
+from pocketgraph.graph.order import closure
 
 
 @dataclass(frozen=True)
@@ -184,14 +185,11 @@ def called_functions(node: Node) -> Iterator[str]:
 
 def reachable_functions(nodes: Iterable[Node], functions: Mapping[str, Function]) -> dict[str, Function]:
     """The functions that these nodes call, and those that they call, in the library's order."""
-    found: set[str] = set()
-    waiting: list[Iterable[Node]] = [nodes]
-    while waiting:
-        for node in waiting.pop():
-            for name in (node.op, *called_functions(node)):
-                if name in functions and name not in found:
-                    found.add(name)
-                    waiting.append(functions[name].nodes)
+
+    def callees(nodes: Iterable[Node]) -> Iterable[str]:
+        return (name for node in nodes for name in (node.op, *called_functions(node)) if name in functions)
+
+    found = set(closure(callees(nodes), lambda name: callees(functions[name].nodes)))
     return {name: function for name, function in functions.items() if name in found}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TypeVar
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
@@ -12,6 +14,7 @@ from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT
 
 __all__ = [
     "MERGES",
+    "closure",
     "descendants",
     "inside_loops",
     "is_topological",
@@ -20,6 +23,8 @@ __all__ = [
     "reachable",
     "topological",
 ]
+
+Item = TypeVar("Item")
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -171,6 +176,26 @@ def reachable(
     return found
 
 
+def closure(
+    starts: Iterable[Item], following: Callable[[Item], Iterable[Item]], belongs: Callable[[Item], bool] | None = None
+) -> Iterator[Item]:
+    """The items that these lead to, themselves included: each once, depth first, found when it is asked for.
+
+    Args:
+        starts: where to begin.
+        following: what an item leads to; asked when the item after it is wanted.
+        belongs: says of an item whether it is one of them; others are not followed. By default all are.
+    """
+    seen: set[Item] = set()
+    waiting = list(starts)
+    while waiting:
+        item = waiting.pop()
+        if item not in seen and (belongs is None or belongs(item)):
+            seen.add(item)
+            yield item
+            waiting += following(item)
+
+
 def dependents(
     graph: Graph, sources: Iterable[str], is_last: Callable[[Node], bool] = lambda node: False
 ) -> Iterator[Node]:
@@ -215,14 +240,11 @@ def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], 
         sources: names of nodes; they are among the results only where a cycle leads back to them.
         goes_on: says of which nodes that are met belong to it; the others are not followed.
     """
-    found: set[str] = set()
-    waiting = list(sources)
-    while waiting:
-        for reader in graph.consumers.get(waiting.pop(), ()):
-            if reader.name not in found and goes_on(reader):
-                found.add(reader.name)
-                waiting.append(reader.name)
-    return found
+
+    def readers(name: str) -> list[str]:
+        return [reader.name for reader in graph.consumers.get(name, ()) if goes_on(reader)]
+
+    return set(closure(chain.from_iterable(map(readers, sources)), readers))
 
 
 def inside_loops(graph: Graph) -> set[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import PLACEHOLDERS, VARIABLES, ops_with
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import closure, reachable
 from pocketgraph.graph.output_likelihood import LOSS_SCOPES, OF_SAVERS, is_of_training
 from pocketgraph.graph.picked_scores import picked_scores
 from pocketgraph.graph.summary_nodes import summary_only_nodes
@@ -138,18 +138,12 @@ class WeightReach:
     @cached_property
     def weights(self) -> set[str]:
         """Nodes whose value is weights: variables or constant arrays of numbers, looked at but not computed with."""
-        found: set[str] = set()
-        waiting = []
-        for node in self.model:
-            if node.op in VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node)):
-                found.add(node.name)
-                waiting.append(node.name)
-        while waiting:
-            for user in self.users(waiting.pop()):
-                if user.op in _THROUGH and user.name not in found:
-                    found.add(user.name)
-                    waiting.append(user.name)
-        return found
+        first = (
+            node.name
+            for node in self.model
+            if node.op in VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node))
+        )
+        return set(closure(first, lambda name: (user.name for user in self.users(name) if user.op in _THROUGH)))
 
     @cached_property
     def layers(self) -> list[Node]:
@@ -171,14 +165,7 @@ class WeightReach:
     @cached_property
     def behind_weights(self) -> set[str]:
         """The nodes that weights went into, not those that only know how large such a result is."""
-        found: set[str] = set()
-        waiting = list(self.layers)
-        while waiting:
-            node = waiting.pop()
-            if node.name not in found and node.op not in SIZES:
-                found.add(node.name)
-                waiting.extend(self.users(node.name))
-        return found
+        return self._behind(self.layers, lambda node: node.op not in SIZES)
 
     @cached_property
     def main_sources(self) -> set[Source]:
@@ -222,18 +209,18 @@ class WeightReach:
 
     def forward(self, sources: set[Source]) -> set[str]:
         """The nodes that values reach, up to where others come in or only their sizes count."""
-        found: set[str] = set()
-        waiting = [user for name, port in sources for at, user in self._users.get(name, ()) if at == port]
-        while waiting:
-            node = waiting.pop()
-            if node.op in PLACEHOLDERS or self.is_pipeline(node):
-                continue  # what comes out of these is a source itself
-            if node.op in SIZES:
-                continue  # a table of labels that is repeated for each example is no answer
-            if node.name not in found:
-                found.add(node.name)
-                waiting.extend(self.users(node.name))
-        return found
+        first = [user for name, port in sources for at, user in self._users.get(name, ()) if at == port]
+        # what comes out of placeholders is a source itself; labels repeated for each example are no answer
+        ends = PLACEHOLDERS | SIZES
+        return self._behind(first, lambda node: node.op not in ends and not self.is_pipeline(node))
+
+    def _behind(self, first: Iterable[Node], goes_on: Callable[[Node], bool]) -> set[str]:
+        """The names of these nodes and of those that take what they give, as far as it goes on."""
+
+        def names(nodes: Iterable[Node]) -> Iterable[str]:
+            return (node.name for node in nodes if goes_on(node))
+
+        return set(closure(names(first), lambda name: names(self.users(name))))
 
     def are_related(self, a: str, b: str) -> bool:
         """Whether one of two nodes feeds the other."""

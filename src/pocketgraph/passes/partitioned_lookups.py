@@ -16,6 +16,7 @@ from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.node import const
 from pocketgraph.graph.op_traits import PASSES, SELECTS
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
@@ -166,13 +167,6 @@ def _joined(graph: Graph, lookup: _PartitionedLookup) -> Array | None:
 
 def _is_of_ids(graph: Graph, lookup: _PartitionedLookup, ref: str) -> bool:
     """Whether a tensor is computed of the ids and single numbers, each element by itself."""
-    waiting, seen = [ref], {node_name(lookup.ids)}
-    while waiting:
-        node = graph.nodes.get(node_name(waiting.pop()))
-        if node is None or node.name in seen:
-            continue
-        seen.add(node.name)
-        if not (node.op in _OF_IDS or (node.op == "Const" and node.tensor.size == 1)):
-            return False
-        waiting += node.data_inputs
-    return True
+    own = graph.nodes.keys() - {node_name(lookup.ids)}
+    before = closure([node_name(ref)], lambda name: map(node_name, graph[name].data_inputs), own.__contains__)
+    return all(graph[at].op in _OF_IDS or (graph[at].op == "Const" and graph[at].tensor.size == 1) for at in before)

@@ -31,6 +31,7 @@ from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.loop_lowering import LoopLowering
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.description import LATE
+from pocketgraph.runtime.engines.needed import with_producers
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -151,13 +152,7 @@ class Simplified:
     def nodes(self) -> list[Node]:
         """The nodes that compute the outputs; not assertions and prints, nor what only these need."""
         items = self.known.plan.items
-        needed: set[str] = set()
-        waiting = [node_name(name) for name in self.outputs]
-        while waiting:
-            name = waiting.pop()
-            if name in items and name not in needed:
-                needed.add(name)
-                waiting += [endpoint.node for endpoint in items[name].data]
+        needed = with_producers(items, map(node_name, self.outputs))
         if any(_changes_something(item.node) for name, item in items.items() if name not in needed):
             return [item.node for item in items.values()]
         return [item.node for name, item in items.items() if name in needed]

@@ -15,6 +15,7 @@ from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32, RESOURCE
+from pocketgraph.graph.order import closure
 from pocketgraph.passes.control_flow_lowering import PARALLEL
 
 
@@ -248,16 +249,12 @@ def active(loop: WhileLoop, way: Collection[str], ends: Iterable[LoopVariable]) 
     found = list(ends)
     graph = loop.graph
     passed = {name for inner in loop.inner for name in inner.members}
+
+    def before(ref: str) -> Iterable[str]:
+        name = node_name(ref)
+        return map(canonical, graph[name].data_inputs) if name in way or name in passed else ()
+
     for v in found:  # grows
-        seen: set[str] = set()
-        stack = [v.ends]
-        while stack:
-            ref = stack.pop()
-            for other in loop.variables:
-                if ref == other.begins and other not in found:
-                    found.append(other)
-            name = node_name(ref)
-            if (name in way or name in passed) and name not in seen:
-                seen.add(name)
-                stack += [canonical(r) for r in graph[name].data_inputs]
+        read = set(closure([v.ends], before))
+        found += [other for other in loop.variables if other.begins in read and other not in found]
     return [v for v in loop.variables if v in found]

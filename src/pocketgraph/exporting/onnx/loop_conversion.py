@@ -13,6 +13,7 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
+from pocketgraph.graph.order import closure
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
@@ -195,12 +196,6 @@ class _LoopConversion:
 
     def _needed(self, ends: Sequence[Endpoint]) -> tuple[dict[str, None], set[str]]:
         """The nodes of a round that compute the tensors ``ends``, in order; and all that do, in inner loops too."""
-        seen: set[str] = set()
-        waiting = [endpoint.node for endpoint in ends]
-        while waiting:
-            name = waiting.pop()
-            if name in seen or name in self.heads or name not in self.items:
-                continue
-            seen.add(name)
-            waiting.extend(endpoint.node for endpoint in self.items[name].data)
+        items = {name: item for name, item in self.items.items() if name not in self.heads}
+        seen = set(closure((e.node for e in ends), lambda name: (e.node for e in items[name].data), items.__contains__))
         return {name: None for name in self.nodes if name in seen}, seen

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pocketgraph.graph import DType, Shape
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
 
@@ -91,14 +93,8 @@ class Body:
 
 def all_operations(body: Body) -> list[OnnxOperation]:
     """The operations of a body and of the bodies in it."""
-    found: list[OnnxOperation] = []
-    stack: list[Body] = [body]
-    while stack:
-        top = stack.pop()
-        for operation in top.operations:
-            found.append(operation)
-            stack.extend(operation.bodies.values())
-    return found
+    bodies = closure([body], lambda one: chain.from_iterable(each.bodies.values() for each in one.operations))
+    return [operation for one in bodies for operation in one.operations]
 
 
 def used_by(operation: OnnxOperation) -> Sequence[OnnxValue]:

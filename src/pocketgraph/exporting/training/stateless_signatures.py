@@ -16,6 +16,7 @@ from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, STRING
 from pocketgraph.graph.op_traits import SWITCH, VARIABLES, ops_with
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes.infer import infer, postorder
 from pocketgraph.passes.inlining import inlined
 
@@ -126,13 +127,8 @@ class _SignatureWalk:
 
     def _drop_unread(self) -> None:
         """Forgets the values that come in and nothing reads."""
-        needed: set[str] = set()
-        stack = [node_name(ref) for d in (self.function.outputs, self.function.writes) for ref in d.values()]
-        while stack:
-            name = stack.pop()
-            if name not in needed:
-                needed.add(name)
-                stack += [node_name(ref) for ref in self.builder.added[name].inputs]
+        given = map(node_name, [*self.function.outputs.values(), *self.function.writes.values()])
+        needed = set(closure(given, lambda name: map(node_name, self.builder.added[name].inputs)))
         reads = self.function.reads
         self.function.reads = {name: ref for name, ref in reads.items() if node_name(ref) in needed}
 

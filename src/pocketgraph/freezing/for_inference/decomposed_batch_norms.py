@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.op_traits import CONVOLUTIONS_2D
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.pattern import Match, Pattern, fit
 
 
@@ -70,12 +71,9 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
     kept_users = [node for node in graph if node.name not in gone]
     still = {node_name(ref) for node in [*kept_users, *new] for ref in node.inputs if not ref.startswith("^")}
     still |= {node_name(ref) for ref in graph.outputs}
-    waiting = [name for name in gone if name in still and name not in {item.name for item in new}]
-    while waiting:  # something else uses a part of it
-        name = waiting.pop()
-        if name in gone:
-            gone.discard(name)
-            waiting += [node_name(ref) for ref in graph[name].data_inputs]
+    used = gone & still - {item.name for item in new}
+    needed = set(closure(used, lambda name: map(node_name, graph[name].data_inputs), gone.__contains__))
+    gone -= needed  # something else uses a part of it
     kept = [node.without_waits(gone) for node in graph if node.name not in gone]
     return graph.replace([*kept, *new])
 

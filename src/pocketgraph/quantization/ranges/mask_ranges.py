@@ -6,8 +6,9 @@ scores ─SELECT_V2(fill)─ SOFTMAX         fill from  lowest result  on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from pocketgraph.graph.order import closure
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.masked_scores import normalized_scores
 from pocketgraph.quantization.core.observation import Observation
@@ -51,13 +52,11 @@ def with_mask_ranges(
 
 def _before(value: Value, producers: Mapping[Value, Operation]) -> Iterator[Operation]:
     """What makes the value, back to layers: where 1 - 1 misses 0 by a code, -1e9 times that would be a mask."""
-    waiting, met = [value], set[Operation]()
-    while waiting:
-        maker = producers.get(waiting.pop())
-        if maker is not None and maker not in met and not is_layer(maker):
-            met.add(maker)
-            yield maker
-            waiting += float_operands(maker)
+
+    def makers(values: Iterable[Value]) -> list[Operation]:
+        return [maker for maker in map(producers.get, values) if maker is not None and not is_layer(maker)]
+
+    return closure(makers([value]), lambda maker: makers(float_operands(maker)))
 
 
 def _masks(maker: Operation, shown: Range, seen: Mapping[Value, Observation]) -> Iterator[tuple[Value, float]]:

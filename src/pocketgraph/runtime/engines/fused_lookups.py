@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import PASSES, SELECTS
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
@@ -268,14 +269,9 @@ class _Lookup:
 
     def _before(self, inputs: Sequence[Endpoint]) -> set[str]:
         """All nodes that must run before these tensors are there."""
-        found: set[str] = set()
-        waiting = [endpoint.node for endpoint in inputs if endpoint not in self.plan.fed]
-        while waiting:
-            name = waiting.pop()
-            if name not in found and name in self.plan.items:
-                found.add(name)
-                waiting += dependencies(self.plan.items[name], self.plan)
-        return found
+        items, fed = self.plan.items, self.plan.fed
+        last = (endpoint.node for endpoint in inputs if endpoint not in fed)
+        return set(closure(last, lambda name: dependencies(items[name], self.plan), items.__contains__))
 
     def _pass_on(self, endpoint: Endpoint, members: dict[str, Item]) -> None:
         """Adds the nodes that pass a tensor on."""
@@ -287,14 +283,9 @@ class _Lookup:
 
     def _with_constants(self, inputs: Sequence[Endpoint]) -> dict[str, Item]:
         """All nodes between the inputs and the output, constants included."""
-        found: dict[str, Item] = {}
-        waiting = [self.output.node]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                item = found[name] = self.plan.items[name]._replace(control=())
-                waiting += [e.node for e in item.data if e not in inputs]
-        return {name: found[name] for name in self.plan.items if name in found}
+        items = self.plan.items
+        found = set(closure([self.output.node], lambda name: (e.node for e in items[name].data if e not in inputs)))
+        return {name: item._replace(control=()) for name, item in items.items() if name in found}
 
 
 class FusedCall:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.order import closure
 
 
 class Item(NamedTuple):
@@ -85,6 +86,11 @@ def needed(
                 )
             waiting.append(source)
     return {name: found[name] for name in nodes if name in found}
+
+
+def with_producers(items: Mapping[str, Item], names: Iterable[str]) -> set[str]:
+    """Those of these nodes that are among the items, and all that compute what they take; waits do not count."""
+    return set(closure(names, lambda name: (endpoint.node for endpoint in items[name].data), items.__contains__))
 
 
 def check_counts(items: Mapping[str, Item]) -> None:

@@ -11,7 +11,7 @@ from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with, user_ops
 from pocketgraph.runtime.engines.compilation_units import OF_TRAINED_LAYERS, Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, with_producers
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.graph_state import GraphState
@@ -173,13 +173,7 @@ def _checks_for_themselves(plan: Plan, fetches: Sequence[Endpoint]) -> dict[str,
     """
     items, checks = plan.items, ops_with("checks")
     found = {name for name, item in items.items() if item.node.op in checks and opdefs.is_stateful(item.node.op)}
-    waiting = [endpoint.node for endpoint in fetches] if found else []
-    taken: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in items and name not in taken:
-            taken.add(name)
-            waiting.extend(endpoint.node for endpoint in items[name].data)
+    taken = with_producers(items, [endpoint.node for endpoint in fetches] if found else ())
     return dict.fromkeys((name for name in items if name in found - taken), "what waits for it waits for its check")
 
 

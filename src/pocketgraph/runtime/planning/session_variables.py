@@ -23,6 +23,7 @@ from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import EXIT, HANDS_ON, MERGE, REFERENCES, SWITCH, VIEWS, ops_with
+from pocketgraph.graph.order import closure
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
@@ -260,16 +261,12 @@ def _viewed_last(
 
 def _may_be_dead(items: Mapping[str, Item], names: Iterable[str]) -> bool:
     """Whether nodes stand in a branch, which may not run: who waits for one would not run either."""
-    waiting, seen = [*names], {*names}
-    while waiting:
-        item = items[waiting.pop()]
-        if item.node.op in SWITCH:
-            return True
-        if item.node.op not in MERGE | EXIT:
-            before = {*(endpoint.node for endpoint in item.data), *item.control} & items.keys() - seen
-            seen |= before
-            waiting += before
-    return False
+
+    def before(name: str) -> Iterable[str]:
+        item = items[name]
+        return () if item.node.op in MERGE | EXIT else (*(endpoint.node for endpoint in item.data), *item.control)
+
+    return any(items[name].node.op in SWITCH for name in closure(names, before, items.__contains__))
 
 
 def _is_reference(op: str) -> bool:

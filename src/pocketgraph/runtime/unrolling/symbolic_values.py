@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, PASSES, ops_with
+from pocketgraph.graph.order import closure
 from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines.needed import Item
 
@@ -173,14 +174,9 @@ def needed_by(item: Item, items: Mapping[str, Item], heads: Mapping[str, Item]) 
 
     What is waited for counts as well: it tells on which branch a constant lies.
     """
-    found: set[str] = set()
-    waiting = [item.node.name]
-    while waiting:
-        name = waiting.pop()
-        if name in found or name not in items:
-            continue
-        found.add(name)
-        if name not in heads and items[name].node.op not in ENTER:
-            waiting.extend(e.node for e in items[name].data)
-            waiting.extend(items[name].control)
-    return found
+
+    def before(name: str) -> Iterable[str]:
+        found = items[name]
+        return () if name in heads or found.node.op in ENTER else (*(e.node for e in found.data), *found.control)
+
+    return set(closure([item.node.name], before, items.__contains__))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.formats.typed_list import in_typed_list
@@ -12,6 +12,7 @@ from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
 from pocketgraph.graph.node import canonical
 from pocketgraph.graph.op_traits import FUNCTION_CALLS
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
@@ -237,15 +238,12 @@ def used(made: Graph, graph: Graph) -> list[Node]:
     lost = {name: graph[name] for name in hash_order(node_name(text) for text in graph.inputs) if name not in made}
     fed = {canonical(text) for text in graph.inputs}
     inputs = {node_name(text) for text in graph.inputs}
-    keep = {node_name(text) for text in graph.outputs}
-    stack = list(keep)
-    while stack:
-        wanted = stack.pop()
-        for text in (lost.get(wanted) or made.nodes[wanted]).inputs:
-            name = node_name(text)
-            if name not in keep and (name not in inputs or canonical(text) not in fed):
-                keep.add(name)
-                stack.append(name)
+
+    def sources(name: str) -> Iterable[str]:
+        refs = (lost.get(name) or made.nodes[name]).inputs
+        return (node_name(ref) for ref in refs if node_name(ref) not in inputs or canonical(ref) not in fed)
+
+    keep = set(closure(map(node_name, graph.outputs), sources))
     nodes = (*made, *lost.values())
     return [_as_placeholder(n) if n.name in inputs else n for n in nodes if n.name in keep or n.name in inputs]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import closure
 from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.transforms import tool
 from pocketgraph.transforms.near_miss import Miss
@@ -114,19 +115,12 @@ def too_noisy(before: Graph, after: Graph) -> str:
 def gives_pictures(graph: Graph) -> bool:
     """Whether an output is what a convolution makes, but for activations and moved elements: no choice of a class that
     small errors do not change."""
-    waiting = [node_name(ref) for ref in graph.outputs]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        node = graph.nodes.get(name)
-        if node is None or name in seen:
-            continue
-        seen.add(name)
-        if node.op in ("Conv2D", "Conv2DBackpropInput"):
-            return True
-        if node.op in BESIDE:
-            waiting += [node_name(ref) for ref in node.data_inputs]
-    return False
+
+    def before(name: str) -> Iterable[str]:
+        return map(node_name, graph[name].data_inputs) if graph[name].op in BESIDE else ()
+
+    last = closure(map(node_name, graph.outputs), before, graph.nodes.__contains__)
+    return any(graph[name].op in ("Conv2D", "Conv2DBackpropInput") for name in last)
 
 
 def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:

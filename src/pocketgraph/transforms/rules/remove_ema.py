@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import replace_matches
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.convolution_facts import copied
@@ -80,11 +81,6 @@ def remove_ema(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
 def _still_needed(match: Match, used: frozenset[str], given: set[str]) -> list[Node]:
     """The matched nodes that others read, and what these need of the match."""
     matched = {node.name: node for node in match.nodes}
-    needed: dict[str, Node] = {}
-    todo = [name for name in matched if name in used - given]
-    while todo:
-        name = todo.pop()
-        if name not in needed and name not in given and name in matched:
-            needed[name] = matched[name]
-            todo += [node_name(ref) for ref in matched[name].inputs]
+    own = matched.keys() - given
+    needed = set(closure(used, lambda name: map(node_name, matched[name].inputs), own.__contains__))
     return [node for node in match.nodes if node.name in needed]

@@ -15,6 +15,7 @@ import numpy as np
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SWITCH
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
 
@@ -62,17 +63,10 @@ class _MaskFinder:
         frame = self.plan.frames.get(endpoint.node)
         if endpoint in self.plan.fed or frame is None or self._has_branches(frame):
             return False
-        waiting, seen = [endpoint.node], set()
-        while waiting:
-            item = self.plan.items[waiting.pop()]
-            if item.node.op in SWITCH:
-                return True
-            if item.node.op in ("Merge", "Enter", "Exit"):
-                continue
-            new = {source.node for source in item.data if source.node not in seen}
-            seen |= new
-            waiting += new
-        return False
+        items, ends = self.plan.items, ("Merge", "Enter", "Exit")
+        before = closure([endpoint.node], lambda name: (source.node for source in items[name].data),
+                         lambda name: items[name].node.op not in ends)  # fmt: skip
+        return any(items[name].node.op in SWITCH for name in before)
 
     def _has_branches(self, frame: Any) -> bool:
         if frame not in self._branched:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, MERGE, NEXT_ITERATION
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.needed import Item, item_of
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
@@ -113,13 +114,7 @@ def _behind_effects(items: Mapping[str, Item], fed: Collection[Endpoint]) -> set
     """The nodes that have an effect, or read what effects change, and those that come after such a node."""
     waiting = [name for name, item in items.items() if _has_effect(item, items, fed)]
     consumers = _consumers(items, fed) if waiting else {}
-    behind: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name not in behind:
-            behind.add(name)
-            waiting.extend(consumers.get(name, ()))
-    return behind
+    return set(closure(waiting, lambda name: consumers.get(name, ())))
 
 
 def _has_effect(item: Item, items: Mapping[str, Item], fed: Collection[Endpoint]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.graph import Node, canonical, parse_ref
 from pocketgraph.graph.op_traits import HEAVY
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.sizes.open_program import Origins, SizeOperand
 from pocketgraph.runtime.planning.call_key import CallKey
@@ -89,16 +90,13 @@ class ProgramLayers:
 
     def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
         """These nodes, and the layers that they depend on, be it for their shapes."""
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            node = by_name[name]
-            if name in found or not (self._is_open(node) or f"{name}:0" in self._layers.from_sizes):
-                continue
-            found.add(name)
-            waiting += [parse_ref(ref)[0] for ref in node.data_inputs if canonical(ref) not in self._fed]
-        return found
+
+        def producers(name: str) -> list[str]:
+            return [parse_ref(ref)[0] for ref in by_name[name].data_inputs if canonical(ref) not in self._fed]
+
+        from_sizes = self._layers.from_sizes
+        is_open = lambda name: self._is_open(by_name[name]) or f"{name}:0" in from_sizes  # noqa: E731
+        return set(closure(names, producers, is_open))
 
     def _is_told(self, name: str, ref: str) -> bool:
         """Whether a layer is told these numbers, or does without them."""

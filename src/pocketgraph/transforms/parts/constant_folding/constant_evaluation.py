@@ -11,6 +11,7 @@ from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
+from pocketgraph.graph.order import closure
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
 from pocketgraph.transforms.parts.constant_folding.flow import Flow
@@ -64,14 +65,7 @@ def _edges(flow: Flow, found: FoldableConstants, name: str) -> list[tuple[str, i
 
 
 def _needed(flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]]) -> set[str]:
-    needed = {name for name, _ in wanted}
-    stack = list(needed)
-    while stack:
-        for name, _ in _edges(flow, found, stack.pop()):
-            if name not in needed:
-                needed.add(name)
-                stack.append(name)
-    return needed
+    return set(closure((name for name, _ in wanted), lambda name: (source for source, _ in _edges(flow, found, name))))
 
 
 def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:

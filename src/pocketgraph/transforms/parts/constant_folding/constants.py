@@ -12,6 +12,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, ops_with
+from pocketgraph.graph.order import closure
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep
@@ -49,17 +50,8 @@ class FoldableConstants:
 
     def after(self, flow: Flow, name: str) -> set[str]:
         """The steps that a constant made of this one must come after."""
-        result: set[str] = set()
-        seen = {name}
-        stack = [name] if name in self.waits else []
-        while stack:
-            step = stack.pop()
-            result |= self.outside[step]
-            for source in flow.steps[step].sources():
-                if source in self.waits and source not in seen:
-                    seen.add(source)
-                    stack.append(source)
-        return result
+        before = closure([name], lambda step: flow.steps[step].sources(), self.waits.__contains__)
+        return set[str]().union(*(self.outside[step] for step in before))
 
 
 def find_constants(

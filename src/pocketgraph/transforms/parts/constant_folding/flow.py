@@ -15,6 +15,7 @@ from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opd
 from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, NO_DEFAULT_PLACEHOLDERS
 from pocketgraph.graph.opdefs import known_output_dtypes
+from pocketgraph.graph.order import closure
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
 
 
@@ -207,11 +208,4 @@ def _endpoints(
 
 
 def _needed(flow: Flow, starts: Iterable[str]) -> set[str]:
-    needed = set(starts)
-    stack = list(needed)
-    while stack:
-        for name in flow.steps[stack.pop()].sources():
-            if name not in needed:
-                needed.add(name)
-                stack.append(name)
-    return needed
+    return set(closure(starts, lambda name: flow.steps[name].sources()))
