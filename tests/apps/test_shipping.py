@@ -170,6 +170,17 @@ def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
     assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
 
 
+@pytest.mark.parametrize("name", ["model.tflite", "frozen.pb", "ship.json"])
+def test_what_was_damaged_since_is_made_again(name: str, tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "model.pb")
+    ship(tmp_path / "model.pb", tmp_path / "out")
+    whole = (tmp_path / "out" / name).read_bytes()
+    for damaged in (whole[:-9], whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], b"3", b"[" * 100_000):
+        (tmp_path / "out" / name).write_bytes(damaged)
+        assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+        assert ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+
+
 def test_other_weights_beside_the_same_description_are_another_model(tmp_path: pathlib.Path) -> None:
     """As a network has that was trained on: its model.json stays the same to the last byte."""
     kind = {"type": "DT_FLOAT"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pathlib
 import struct
 import zipfile
@@ -265,6 +266,26 @@ def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.
     (exported / "variables" / "variables.index").write_bytes(b"")
     (exported / "saved_model.pb").write_bytes(b"")
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_pipes_in_a_directory_are_not_waited_for(tmp_path: pathlib.Path) -> None:
+    for place in (tmp_path, tmp_path / "deep"):
+        place.mkdir(exist_ok=True)
+        os.mkfifo(place / "pipe")
+        os.mkfifo(place / "pipe.json")
+    (tmp_path / "deep" / "net.pb").write_bytes(GRAPH_DEF)
+    assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'deep' / 'net.pb'}"
+
+
+def test_of_a_very_large_directory_not_all_is_looked_at(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("1", "2", "3", "4"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "net.pb").write_bytes(GRAPH_DEF)
+    monkeypatch.setattr("pocketgraph.formats.detect.MOST_LOOKED_AT", 5)
+    assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / '1' / 'net.pb'}"
 
 
 def test_the_one_model_of_a_directory_is_taken(tmp_path: pathlib.Path) -> None:

@@ -52,6 +52,12 @@ def test_a_link_that_leads_nowhere_is_told(tmp_path: pathlib.Path) -> None:
         mapped(tmp_path / "link.pb")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device")
+def test_a_device_is_not_read_until_memory_ends() -> None:
+    with pytest.raises(FormatError, match="/dev/zero: this is a device, which may never end"):
+        mapped("/dev/zero")
+
+
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: pathlib.Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     os.chmod(tmp_path / "real", 0o640)

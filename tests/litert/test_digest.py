@@ -60,8 +60,8 @@ def test_the_first_large_file_of_a_size_has_a_name_without_being_hashed(
 ) -> None:
     monkeypatch.setattr(digest, "LATER_FROM", 3)
     hashed: list[str] = []
-    really = digest._sha256
-    monkeypatch.setattr(digest, "_sha256", lambda path: (hashed.append(pathlib.Path(path).name), really(path))[1])
+    really = digest.sha256_of
+    monkeypatch.setattr(digest, "sha256_of", lambda path: (hashed.append(pathlib.Path(path).name), really(path))[1])
     notes = tmp_path / "cache"
     content = {"one": b"abc", "other": b"abd", "copy": b"abc", "shorter": b"ab", "longer": b"abcd"}
     for name, data in content.items():
@@ -120,7 +120,7 @@ def test_a_file_that_changed_before_it_was_hashed_shares_no_name(
     os.utime(path, ns=(1, 1))
     assert digest.content_name(path, notes) == hashlib.sha256(b"abc").hexdigest()
 
-    really = digest._sha256
+    really = digest.sha256_of
 
     def exchanged(path: str) -> str:
         found = really(path)
@@ -128,7 +128,7 @@ def test_a_file_that_changed_before_it_was_hashed_shares_no_name(
         return found
 
     path.write_bytes(b"now")
-    monkeypatch.setattr(digest, "_sha256", exchanged)
+    monkeypatch.setattr(digest, "sha256_of", exchanged)
     names = {digest.content_name(path, notes) for _ in range(2)}
     assert len(names) == 2
     assert hashlib.sha256(b"now").hexdigest() not in names
@@ -142,7 +142,7 @@ def test_a_copy_that_is_replaced_while_it_is_hashed_gives_its_name_to_nobody(
     first.write_bytes(b"abc")
     name = digest.content_name(first, notes)
     second.write_bytes(b"abd")
-    really = digest._sha256
+    really = digest.sha256_of
 
     def exchanged(path: str) -> str:
         if path.endswith("first.pb"):
@@ -150,7 +150,7 @@ def test_a_copy_that_is_replaced_while_it_is_hashed_gives_its_name_to_nobody(
         return really(path)
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(digest, "_sha256", exchanged)
+        meanwhile.setattr(digest, "sha256_of", exchanged)
         assert digest.content_name(second, notes) != name
     assert digest.content_name(second, notes) == hashlib.sha256(b"abd").hexdigest()
 
@@ -193,7 +193,7 @@ def test_a_file_of_an_image_whose_files_have_one_time_is_named_by_its_content(
     for content in (bytes(1 << 16), bytes([1]) * (1 << 16)):
         path.write_bytes(content)
         assert digest.content_name(path, notes) == hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(digest, "_sha256", lambda path: 1 / 0)  # it is remembered
+    monkeypatch.setattr(digest, "sha256_of", lambda path: 1 / 0)  # it is remembered
     assert digest.content_name(path, notes) == hashlib.sha256(content).hexdigest()
 
 
@@ -277,7 +277,7 @@ def test_a_large_loaded_graph_is_known_by_its_file_unhashed(
     formats.save(product(), path)
     held = formats.load(path)
     with monkeypatch.context() as unhashed:
-        unhashed.setattr(digest, "_sha256", lambda path: 1 / 0)
+        unhashed.setattr(digest, "sha256_of", lambda path: 1 / 0)
         first = graph_content.graph_digest(formats.load(path), notes)
         assert graph_content.graph_digest(formats.load(path), notes) == first
         changed = held.map_nodes(lambda node: node.replace(op="Elu") if node.name == "y" else node)

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from pocketgraph.errors import FormatError, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import prefixes
@@ -24,6 +25,7 @@ KERAS_SUFFIXES = (".keras", ".h5")
 BESIDE_MODELS = ("keras_metadata.pb", "fingerprint.pb")
 """Files of SavedModels that hold no graph."""
 MOST_NAMED = 3  # of the models in a directory
+MOST_LOOKED_AT = 10_000  # files and folders in a directory and below it: it may be one of photos, or a whole disk
 
 
 @dataclass(frozen=True)
@@ -144,24 +146,42 @@ def _version(path: str) -> int:
 
 
 def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    """The models that end so, or are directories, down to the depth where there are enough to name."""
+    """The models that end so, or are directories, down to the depth where there are enough to name; not all files of a
+    very large directory are looked at."""
     found: list[str] = []
-    for depth in range(4):
-        for name in sorted(glob.glob(os.path.join(glob.escape(path), *["*"] * depth, "*"))):
-            is_part = any(name.startswith(os.path.join(whole, "")) for whole in found)
+    level, left = [path], MOST_LOOKED_AT
+    for _ in range(4):
+        beside = list(islice((os.path.join(folder, name) for folder in level for name in _shown(folder)), left))
+        left -= len(beside)
+        level = []
+        for name in sorted(beside):
             is_named = name.endswith(suffixes) and os.path.basename(name) not in BESIDE_MODELS
-            if not is_part and (is_named or _is_model(name)):
+            if is_named or _is_model(name):
                 found.append(name)
+            elif os.path.isdir(name):
+                level.append(name)
         if len(found) >= MOST_NAMED:
             break
     return found
+
+
+def _shown(folder: str) -> list[str]:
+    """What is in a folder, but for what begins with a dot; nothing where it cannot be seen."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError:
+        return []
 
 
 def _is_model(path: str) -> bool:
     """Whether a path is a model that its suffix does not tell: a directory, or one of TensorFlow.js."""
     if os.path.isdir(path):
         return of_directory(path) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY, Kind.CORE_ML)
-    return path.endswith(".json") and of_content(mapped(path)) in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
+    return (
+        path.endswith(".json")
+        and os.path.isfile(path)
+        and of_content(mapped(path)) in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS)
+    )
 
 
 def of_missing(path: str) -> Kind:

@@ -38,12 +38,14 @@ def mapped(path: PathLike) -> Buffer:
     Pipes and other files that cannot be mapped are read. An empty file gives ``b""``.
 
     Raises:
-        FormatError: there is no such file, it is a directory, or it cannot be read.
+        FormatError: there is no such file, it is a directory or a device, or it cannot be read.
     """
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:
             status = os.fstat(file.fileno())
+            if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+                raise FormatError("this is a device, which may never end, and no file", where=name)
             if not stat.S_ISREG(status.st_mode):
                 return file.read()
             if not status.st_size:

@@ -227,9 +227,9 @@ def created(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def sealed_text(about: dict[str, Any]) -> str:
+def sealed_text(about: dict[str, Any], indent: int | None = None) -> str:
     """A JSON object, not an empty one, whose last member is a digest of the rest."""
-    text = json.dumps(about)
+    text = json.dumps(about, indent=indent)
     return text[:-1] + _seal(text.encode())
 
 
@@ -244,7 +244,15 @@ def unsealed(path: str) -> dict[str, Any]:
     with open(path, "rb", opener=_at_once) as file:
         if not is_own(os.fstat(file.fileno())):
             raise UntrustedError(path)
-        content = file.read()
+        return unsealed_text(file.read(), path)
+
+
+def unsealed_text(content: bytes, path: str) -> dict[str, Any]:
+    """The same, of what was read from a file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
     seal = content[-SEALED:]
     if seal != _seal(content[:-SEALED] + b"}").encode():
         raise ValueError(f"{path} is damaged")

@@ -105,11 +105,11 @@ def _hashed(file: _DigestedFile, meanwhile: Callable[[], object] | None = None) 
     known = _known(file)
     _settle(file)
     if meanwhile is None or not is_new or file.size < cache.LARGE:
-        digest = _sha256(file.path)
+        digest = sha256_of(file.path)
     else:
         from pocketgraph.litert.two_threads import both
 
-        digest = both(meanwhile, lambda: _sha256(file.path))[1]
+        digest = both(meanwhile, lambda: sha256_of(file.path))[1]
     if _state(file.path) != file.state:  # it was changed meanwhile: nobody knows what was hashed
         return {STATE: file.state, NAME: os.urandom(32).hex(), HASH: digest}
     name = known[NAME] if known is not None else next((each[NAME] for each in _alike(file, digest)), digest)
@@ -139,7 +139,7 @@ def _hashed_other(known: dict[str, Any], folder: str) -> dict[str, Any]:
     with contextlib.suppress(OSError):
         other = _file(str(known[STATE][0]), folder)
         if other.state == known[STATE]:
-            digest = _sha256(other.path)
+            digest = sha256_of(other.path)
             if _state(other.path) == other.state:
                 return _remember(other, known[NAME], digest)
     return known
@@ -200,7 +200,8 @@ def _remember(file: _DigestedFile, name: str, digest: str | None) -> dict[str, A
     return known
 
 
-def _sha256(path: str) -> str:
+def sha256_of(path: str) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits."""
     import mmap  # neither is needed by a process that finds the name
     from hashlib import sha256
 

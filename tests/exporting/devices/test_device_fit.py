@@ -377,6 +377,15 @@ def test_devices_in_rows_of_ones_own(tmp_path: pathlib.Path) -> None:
         ('[[device]]\nname = "a"\n[device.float]\n"mobilenet_v1_1.0_225" = 3', "none of the published models"),
         ('[[device]]\nname = "a"\n[device.float]\n"mobilenet_v1_1.0_224" = 0', "not a number above 0"),
         ("[[device", "this is no file of devices"),
+        ("a = " + "[" * 100_000, "this is no file of devices"),
+        ('[[device]]\nname = "a"\ngflops = 1' + "0" * 400, "gflops is not a number above 0"),
+        ('[[device]]\nname = "a"\ngflops = 1\nmemory_mb = 1e308', "memory_mb is not a number above 0"),
+        ('{"a": ' * 100_000, "this is not what benchmark_model"),
+        (
+            '{"flops": {"by_op": {"Add": 1}, "total": 1' + "0" * 400 + '}, "by_type": {}, "machine": {"processor": ""},'
+            ' "threads": 1, "no_stats": {"average": 1, "min": 1, "max": 1}, "model": ""}',
+            "this is not what benchmark_model",
+        ),
         ("{", "this is not what benchmark_model"),
         ("{}", "this is not what benchmark_model"),
         ('{"flops": {"by_op": {"Conv2D": "many"}}}', "this is not what"),

@@ -5,23 +5,25 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 
-from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
+from pocketgraph.apps.shipping.shipment import STATE, Shipment, Tried
 from pocketgraph.datasets.file_lists import files_in, of_list
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import check_folder, write_atomically
+from pocketgraph.litert.cache_integrity import SEAL, sealed_text, unsealed_text
+from pocketgraph.litert.digest import sha256_of
 from pocketgraph.version import VERSION
 
 
 def earlier(folder: str, key: str) -> Shipment | None:
-    """What is in the folder, of a call with the same key; None where that did not end."""
+    """What is in the folder, of a call with the same key; None where that did not end, or a file is not as it was."""
     try:
-        with open(os.path.join(folder, STATE), encoding="utf-8") as file:
-            kept = json.load(file)
-        if kept.pop("key") != key or not os.path.exists(os.path.join(folder, MODEL)):
+        with open(os.path.join(folder, STATE), "rb") as file:
+            kept = unsealed_text(file.read(), STATE)
+        del kept[SEAL]
+        if kept.pop("key") != key or kept.pop("sha256") != _digests(folder, kept["files"]):
             return None
         tried = [Tried(**each) for each in kept.pop("tried")]
         times = kept.pop("milliseconds")
@@ -53,7 +55,14 @@ def keep(shipment: Shipment, key: str) -> None:
     """Writes what a later call finds."""
     kept = {name: value for name, value in vars(shipment).items() if name != "is_resumed"}
     kept |= {"key": key, "tried": [vars(each) for each in shipment.tried]}
-    write_atomically(os.path.join(shipment.folder, STATE), json.dumps(kept, indent=1).encode())
+    kept["sha256"] = _digests(shipment.folder, shipment.files)
+    write_atomically(os.path.join(shipment.folder, STATE), sealed_text(kept, indent=1).encode())
+
+
+def _digests(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of each file of the folder."""
+    paths = {name: os.path.join(folder, name) for name in names}
+    return {name: sha256_of(path) for name, path in paths.items() if os.path.isfile(path)}
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -30,6 +30,7 @@ KINDS = ("phone", "board", "microcontroller", "browser", "own")
 PRECISIONS = {"float": "float", "int8": "8 bits"}
 """What estimates are made for, each with what people call it."""
 LONGEST_NAME = 60  # letters
+LARGEST = 1e15  # of any number in a row, whatever its unit
 
 
 class OwnBenchmark(NamedTuple):
@@ -124,7 +125,7 @@ def read_device_file(path: str | os.PathLike[str]) -> tuple[Device, ...]:
 def _devices(text: str, where: str) -> tuple[Device, ...]:
     try:
         rows = tomllib.loads(text).get("device")
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FormatError(
             f"this is no file of devices: {error}", where=where,
             hint=f"{option('device_file')} takes what benchmark_model prints as JSON, or rows of TOML",
@@ -144,8 +145,8 @@ def _device(row: Mapping[str, Any], where: str) -> Device:
         value = row.get(key)
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
-            raise FormatError(f"{key} is not a number above 0", where=place)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= LARGEST:
+            raise FormatError(f"{key} is not a number above 0 and at most {LARGEST:g}", where=place)
         return float(value)
 
     published = {}
@@ -159,8 +160,8 @@ def _device(row: Mapping[str, Any], where: str) -> Device:
                     f"'{model}' is none of the published models", where=place,
                     hint=did_you_mean(model, published_models()),
                 )  # fmt: skip
-            if not isinstance(milliseconds, int | float) or not 0 < milliseconds < float("inf"):
-                raise FormatError(f"the time of '{model}' is not a number above 0", where=place)
+            if not isinstance(milliseconds, int | float) or not 0 < milliseconds <= LARGEST:
+                raise FormatError(f"the time of '{model}' is not a number above 0 and at most {LARGEST:g}", where=place)
         if pairs:
             published[precision] = {model: float(milliseconds) for model, milliseconds in pairs.items()}
     memory, flash, gflops = number("memory_mb"), number("flash_mb"), number("gflops")
@@ -191,7 +192,7 @@ def _measured_device(text: str, where: str) -> Device:
         memory = machine.get("memory_bytes")
         title = f"{machine['processor']}, {found['threads']} thread{'s' * (found['threads'] != 1)}"
         model = os.path.basename(str(found["model"]))
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FormatError(
             f"this is not what benchmark_model prints as JSON ({type(error).__name__}: {error})", where=where, hint=hint
         ) from None

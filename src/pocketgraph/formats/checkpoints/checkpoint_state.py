@@ -115,8 +115,10 @@ def prefixes(folder: str) -> list[str]:
 
 
 def ends_as_table(path: str) -> bool:
-    """Whether a file ends as a V1 checkpoint does; reads eight bytes."""
+    """Whether a file ends as a V1 checkpoint does; reads eight bytes. A pipe may never end, and a device may act."""
     try:
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as file:
             file.seek(-len(TABLE_MAGIC), os.SEEK_END)
             return file.read() == TABLE_MAGIC
