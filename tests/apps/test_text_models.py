@@ -17,6 +17,7 @@ from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.shipment import size_cause
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization import text_cut
 
 
 @pytest.fixture(autouse=True)
@@ -222,6 +223,39 @@ def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
     steps = ship("table.pb", "out", "table.npz").app
     assert "of 'age': number each by how many of these it has reached: 20.5, 30, 40" in steps
     assert any(step.startswith("of 'city': number each word by its hash: FarmHash") for step in steps)
+
+
+def test_floats_that_do_not_keep_the_budget_are_no_verdict_to_ship(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts are longer than what a file takes of them, and their ends decide."""
+    monkeypatch.setattr(text_cut, "MOST_LENGTH", 2)
+    monkeypatch.setattr(text_cut, "MOST_POOLED", 16)
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        blank = Const(string " ")
+        split = StringSplit(text, blank)
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        words = Const(string[3] ["", "good", "bad"])
+        places = Const(int64[3] [0, 1, 2])
+        fill = InitializeTableV2(table, words, places, Tkey=string, Tval=int64)
+        other = Const(int64 0)
+        ids = LookupTableFindV2(table, split:1, other, ^fill, Tin=string, Tout=int64)
+        vectors = Const(float [[0, 0], [1, 0], [0, 3]])
+        axis = Const(int32 0)
+        each = Unique(ids, T=int64, out_idx=int32)
+        rows = GatherV2(vectors, each, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        text_of = ZerosLike(each:1, T=int32)
+        sum = SparseSegmentSum(rows, each:1, text_of, T=float, Tidx=int32)
+        scores = Softmax(sum, T=float)
+    """)
+    pocketgraph.save(graph, "ends.pb")
+    (folder / "ends.txt").write_text("good good\nbad good\n" * 15 + "good good bad\nbad good good\n" * 10)
+    found = ship("ends.pb", "out", "ends.txt")
+    assert not any(each.is_kept for each in found.tried)
+    assert found.is_proved
+    assert found.verdict.startswith("Do not ship model.tflite (floats) yet: not even floats keep the budget of 5 %")
+    assert "the same answer as before on 50.0% of 20 samples" in found.verdict
 
 
 def test_an_onnx_file_behind_texts_is_judged_on_texts() -> None:

@@ -200,6 +200,20 @@ def test_what_texts_are_too_long_for_a_file_is_cut(answers: dict[str, Any], tmp_
     assert front([np.array([b"film"], object)])[0].tolist() == [[2, *([-1] * 10)]]
 
 
+def test_pooled_words_are_not_cut_where_their_rows_are_few_bytes(
+    answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    """700 words: a recurrent network would be unrolled 700 times, but to sum up 700 rows costs next to nothing."""
+    graph = graph_of("pooled")
+    words = [word for text in answers["texts"] for word in text.decode().split()]
+    data = {"text": np.array([" ".join((words * 50)[:700]), "fine film"], object)}
+    pocketgraph.export(graph, tmp_path / "m.tflite", samples=data)
+    row = pocketgraph.evaluate([graph, tmp_path / "m.tflite"], data)[1]
+    assert {item.shape[1] for item in LiteRTModel(tmp_path / "m.tflite").declared} == {700}
+    assert row.comparison is not None
+    assert row.comparison.snr > 80
+
+
 def test_a_graph_that_gives_only_texts_or_lookups_is_refused() -> None:
     graph = parse("""
         text = Placeholder(dtype=string, shape=[?])
@@ -266,6 +280,43 @@ def test_a_loop_in_front_of_the_lookups_stays_whole_with_the_app(tmp_path: pathl
     made = pocketgraph.export(graph, tmp_path / "behind.tflite", outputs=["scores"], samples={"text": texts})
     assert made.checks[0].outputs[0].largest < 1e-6
     assert made.checks[0].runs == 4
+
+
+def test_steps_are_told_in_the_order_of_a_text_also_around_a_loop() -> None:
+    """What is behind a loop comes last, though nothing but its condition stands between both; how a loop counts and
+    hands its values on is no step. ``StringSplit`` without a delimiter splits bytes, ``StringSplitV2`` at white space.
+    """
+    in_rounds = counted_loop("count", "next = StringLower(v)", start="text").replace("T=float", "T=string")
+    graph = parse(f"""
+        text = Placeholder(dtype=string, shape=[?])
+        count = Size(text, T=string, out_type=int32)
+        {in_rounds}
+        nothing = Const(string "")
+        letters = StringSplit(y, nothing, skip_empty=false)
+        size = Size(letters:1, T=string, out_type=int64)
+        first = Const(int64[1] [0])
+        one = Const(int32[1] [1])
+        end = Reshape(size, one, T=int64, Tshape=int32)
+        along = Const(int32 0)
+        borders = ConcatV2(first, end, along, N=2, T=int64, Tidx=int32)
+        pairs = StringNGrams(letters:1, borders, separator="-", ngram_widths=[2], left_pad="", right_pad="",
+            pad_width=0, preserve_short_sequences=false, Tsplits=int64)
+        ids = StringToHashBucketFast(pairs, num_buckets=4)
+        table = Const(float [[0.5, -1.0], [1.5, 2.0], [0.0, 3.0], [-2.0, 0.25]])
+        found = GatherV2(table, ids, along, Tparams=float, Tindices=int64, Taxis=int32)
+        whole = Sum(found, along, T=float, Tidx=int32, keep_dims=true)
+        weights = Const(float [[1.0, -0.5], [0.25, 2.0]])
+        scores = MatMul(whole, weights, T=float)
+    """)
+    texts = [[np.array([text], object)] for text in (b"Cat", b"a dog")]
+    front = text_preprocessing_of(graph, ["scores"], (), texts)
+    assert front is not None
+    steps = text_steps(front, {})
+    assert steps[:3] == [
+        "in a loop: make letters small", "split into single bytes", "join each 2 neighbours with '-' between",
+    ]  # fmt: skip
+    assert steps[3].startswith("number each word by its hash")
+    assert not any("as TensorFlow does" in step for step in steps)
 
 
 def test_a_file_of_another_model_is_refused(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:

@@ -34,12 +34,14 @@ class Pooling:
         ids: the tensor of the words' numbers, one behind the other.
         embedding: the tensor of the weights.
         power: see POOLINGS.
+        row_bytes: of a word's row of the weights.
     """
 
     name: str
     ids: str
     embedding: str
     power: float
+    row_bytes: int
 
 
 def poolings(graph: Graph, needed: Collection[str]) -> Iterator[Pooling]:
@@ -56,7 +58,8 @@ def poolings(graph: Graph, needed: Collection[str]) -> Iterator[Pooling]:
         at_rows = axis is None or not int(axis.numpy())
         if canonical(rows.data_inputs[1]) != f"{unique}:0" or weights is None or len(weights.shape) != 2 or not at_rows:
             continue
-        yield Pooling(node.name, graph[unique].data_inputs[0], rows.data_inputs[0], POOLINGS[node.op])
+        row_bytes = weights.shape[1] * weights.dtype.numpy.itemsize
+        yield Pooling(node.name, graph[unique].data_inputs[0], rows.data_inputs[0], POOLINGS[node.op], row_bytes)
 
 
 def with_fixed_length(graph: Graph, pooling: Pooling, length: int) -> Graph:

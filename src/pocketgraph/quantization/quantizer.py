@@ -305,7 +305,7 @@ class Quantizer:
         if self.padding > CHANGING and self.texts is not None:
             outcome.notes.insert(0, (
                 f"warning: {self.texts.sized()}, which changes results by up to {self.padding:.0%} of the largest, as "
-                "the model tells padding from nothing; export leaves lengths open"
+                f"longer ones lose their ends{self.texts.open_elsewhere()}"
             ))  # fmt: skip
         name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
         return QuantizedModel(

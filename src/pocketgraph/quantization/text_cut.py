@@ -38,6 +38,7 @@ from pocketgraph.runtime.unsupported_help import help_with
 
 MOST_PROBED = 200  # texts that are looked at for their length
 MOST_LENGTH = 512  # steps of a text; longer ones are cut
+MOST_POOLED = 1 << 24  # bytes of the rows that are pooled for one text, which are taken and summed up and no more
 MOST_TRIES = 40  # places for the cut
 SMALL = 64  # elements of a constant that is no weight
 NOT_ON_LITERT = (STRING, COMPLEX64, COMPLEX128)
@@ -112,8 +113,9 @@ def _ready(
         if lengths is not None and pooling.name not in lengths:
             continue
         try:
+            most = max(MOST_LENGTH, MOST_POOLED // pooling.row_bytes)
             size = (lengths or {}).get(pooling.name) or length or min(
-                MOST_LENGTH, max(array.size for array in probed(graph, taken, [pooling.ids], texts)[0])
+                most, max(array.size for array in probed(graph, taken, [pooling.ids], texts)[0])
             )  # fmt: skip
             graph = with_fixed_length(graph, pooling, max(2, size))
         except RunError:

@@ -107,6 +107,11 @@ class TextPreprocessing:
         """What becomes of lengths of texts, in words."""
         return f"texts are padded or cut to {self.length} steps"
 
+    def open_elsewhere(self) -> str:
+        """What else changes results where lengths could be open, and what leaves them open; "" where nothing does."""
+        is_pooled = any(cut.name.endswith(STEPS) for cut in self.cuts)
+        return "" if is_pooled else ", or the model tells padding from nothing; export leaves lengths open"
+
     def change(self, outputs: Sequence[str], samples: Iterable[Sample]) -> float:
         """By how much padding and cutting change the results, at most, as a share of the largest one."""
         from pocketgraph.runtime import Session

@@ -253,6 +253,8 @@ class _Work:
             result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
             if kept:
                 break
+        if not kept and self.data is not None:
+            result.doubt = result.doubt or f"not even floats keep the budget of {result.budget}: {words}"
         return self.finished(calibrated if judged else 0, judged)
 
     def shares(self, graph: Graph, taught: int) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
-from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, EXIT, MERGE, NEXT_ITERATION, PLACEHOLDERS, ops_with
+from pocketgraph.graph.order import inside_loops, reachable, topological
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
@@ -23,8 +23,8 @@ QUIET = frozenset((
     "Min", "Minimum", "Maximum", "Mul", "Sub", "Slice", "GatherV2", "RaggedTensorToVariant", "RaggedTensorFromVariant",
     "SparseReshape", "SparseFillEmptyRows", "Greater", "GreaterEqual", "Less", "NotEqual", "Where", "Size", "Rank",
     "Range", "Tile", "RaggedTensorToSparse", "LogicalNot", "BroadcastTo", "Equal", "Select", "SelectV2",
-    "Cumsum", "Sum", "Fill", "ZerosLike",
-))  # fmt: skip
+    "Cumsum", "Sum", "Fill", "ZerosLike", "LogicalAnd", "GatherNd", "TensorListReserve",
+)) | ops_with("control_flow", "array_read", "array_write")  # fmt: skip
 """Not a trait: what says nothing to somebody who writes the steps in another language."""
 
 
@@ -48,7 +48,8 @@ def text_steps(front: TextPreprocessing, files: Mapping[str, str]) -> list[str]:
     fed = {name for name in front.front if graph[name].op in PLACEHOLDERS}
     given = {node_name(cut.name) for cut in front.cuts}
     numbered: set[str] = set()
-    for node in topological(graph, partial=True):
+    looping = inside_loops(graph)
+    for node in _loops_first(graph):
         if node.name not in front.front:
             continue
         behind = any(node_name(ref) in numbered for ref in node.data_inputs)
@@ -59,9 +60,29 @@ def text_steps(front: TextPreprocessing, files: Mapping[str, str]) -> list[str]:
         if said and len(fed) > 1:
             sources = sorted(fed & reachable(graph, [node.name], data_only=True))
             said = f"of {' and '.join(repr(name) for name in sources)}: {said}" if len(sources) < len(fed) else said
+        said = f"in a loop: {said}" if said and node.name in looping else said
         if said and said not in steps:
             steps.append(said)
     return [*steps, *_given(front)]
+
+
+def _loops_first(graph: Graph) -> list[Node]:
+    """The nodes, producers first, and what is behind a loop behind all of its rounds."""
+    rounds: dict[str, list[str]] = {}  # what each loop's condition lets go on to a next round
+    for node in graph:
+        if node.op in BINARY_SWITCHES and graph.producer(node.data_inputs[1]).op in ops_with("loop_condition"):
+            back = [ref for ref in graph.producer(node.data_inputs[0]).data_inputs
+                    if graph.producer(ref).op in NEXT_ITERATION]  # fmt: skip
+            rounds.setdefault(node_name(node.data_inputs[1]), []).extend(f"^{node_name(ref)}" for ref in back)
+    nodes: list[Node] = []
+    for node in graph:
+        if node.op in MERGE:
+            node = node.replace(inputs=[ref for ref in node.inputs if graph.producer(ref).op not in NEXT_ITERATION])
+        elif node.op in EXIT and graph.producer(node.data_inputs[0]).op in BINARY_SWITCHES:
+            condition = node_name(graph.producer(node.data_inputs[0]).data_inputs[1])
+            node = node.replace(inputs=[*node.inputs, *rounds.get(condition, ())])
+        nodes.append(node)
+    return topological(graph.replace(nodes), partial=True)
 
 
 def vocabulary_files(front: TextPreprocessing) -> Iterator[tuple[str, Vocabulary, bytes]]:
@@ -164,7 +185,17 @@ def _text(node: Node, name: str) -> str:
 
 def _split(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     where = _constant(graph, node, 1)
+    if not where and node.op == "StringSplit":
+        return "split into single bytes"
     return f"split at '{where}'" if where else "split at white space, any number of it at a time"
+
+
+def _ngrams(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
+    widths = node.attr("ngram_widths", ())
+    counts = " or ".join(str(width) for width in widths) if isinstance(widths, tuple | list) else "some"
+    said = f"join each {counts} neighbours with '{_text(node, 'separator')}' between"
+    left, right = _text(node, "left_pad"), _text(node, "right_pad")
+    return f"{said}, '{left}' in front of the first and '{right}' behind the last" if left or right else said
 
 
 def _regex(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
@@ -235,7 +266,7 @@ TELLERS: Mapping[str, Callable[[Graph, Node, Mapping[str, str]], str]] = {
     "StringSplitV2": _split,
     "UnicodeDecodeWithOffsets": lambda graph, node, files: "take characters by their code points",
     "UnicodeDecode": lambda graph, node, files: "take characters by their code points",
-    "StringNGrams": lambda graph, node, files: f"join neighbouring words: {node.attr('ngram_widths', ())}",
+    "StringNGrams": _ngrams,
     "LookupTableFindV2": _lookup,
     "LookupTableFind": _lookup,
     "StringToHashBucketFast": _buckets,
