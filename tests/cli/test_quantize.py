@@ -19,7 +19,7 @@ from pocketgraph.formats import save
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from support import ROOT, model_dir, needs_shared
+from support import ROOT, model_dir, needs_shared, with_weights
 
 
 @pytest.fixture
@@ -269,6 +269,20 @@ def test_hollow_samples_are_warned_of(
     assert call("quantize", small / "net.pb", "--calibrate", small / "hollow.npz", "-o", out) == 0
     assert said in capsys.readouterr().out
     assert said in json.loads((small / "net.report.json").read_text("utf-8"))["notes"][0]
+
+
+def test_answers_that_never_change_are_warned_of() -> None:
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,16])
+        w = Const(float 0.0)
+        y = MatMul(x, w, T=float)
+        """,
+        w=np.zeros((16, 80), np.float32),
+    )
+    samples = np.random.default_rng(0).normal(size=(20, 16)).astype(np.float32)
+    warning, *_ = pocketgraph.quantize(graph, {"x": samples}).notes
+    assert warning.startswith("warning: 'y:0' is 0 for all samples, so that nothing shows what eight bits lose there")
 
 
 @pytest.mark.parametrize("factor", [1e-40, 1e-25, 1e15])

@@ -29,8 +29,10 @@ from pocketgraph.runtime.unsupported_help import help_with, help_with_switches, 
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
-OF_EIGHT_BITS = ("large_windows", "layers_of_many_axes")
-"""Passes of the canonical form for LiteRT files in eight bits, of fixed sizes."""
+OF_XNNPACK = ("large_windows",)
+"""Passes of the canonical form that spare time on XNNPACK alone."""
+OF_EIGHT_BITS = ("layers_of_many_axes",)
+"""Passes for LiteRT files in eight bits, of fixed sizes."""
 OF_CODES = ("finite_masks",)
 """Passes for tensors of codes, which have no infinity."""
 MOST_OPS = 4
@@ -133,7 +135,7 @@ def float_program(
     target: str = "LiteRT",
     *,
     custom: bool = False,
-    without: Collection[str] = (*OF_CODES, *OF_EIGHT_BITS),
+    without: Collection[str] = (*OF_CODES, *OF_EIGHT_BITS, *OF_XNNPACK),
 ) -> Program:
     """An entry point as a program of LiteRT builtin operators, in few of them.
 
@@ -193,7 +195,7 @@ def quantized_program(
         )
     samples = model.samples
     names = [port.name for port in entry.inputs]
-    without = needless_passes(io, activations) if target == "LiteRT" else OF_EIGHT_BITS
+    without = needless_passes(io, activations) if target == "LiteRT" else (*OF_EIGHT_BITS, *OF_XNNPACK)
     exact = float_program(entry, model, target, without=without)
     check(exact)
     outcome = quantize_program(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
-from pocketgraph.exporting.programs import float_program
+from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
@@ -104,13 +105,17 @@ def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps:
 
 
 def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Opened | str:
+    is_batch_alone = not any(axis for opened in axes for axis in opened)
+    # where parts of windows are cut out of a padded picture depends on its size
+    without = (*OF_CODES, *OF_EIGHT_BITS) if is_batch_alone else (*OF_CODES, *OF_EIGHT_BITS, *OF_XNNPACK)
+    program = partial(float_program, model=model, without=without)
     try:
-        first = float_program(_with_sizes(entry, axes, FIRST_BATCH, 0), model)
-        other = grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 1), model)
-        if any(axis for opened in axes for axis in opened):
-            grown = float_program(_with_sizes(entry, axes, OTHER_BATCH, 0), model)
+        first = program(_with_sizes(entry, axes, FIRST_BATCH, 0))
+        other = grown = program(_with_sizes(entry, axes, OTHER_BATCH, 1))
+        if not is_batch_alone:
+            grown = program(_with_sizes(entry, axes, OTHER_BATCH, 0))
         is_computed = any(node.op in LOOK_AT_SIZES for node in model.graph)
-        far = float_program(_with_sizes(entry, axes, FAR_BATCH, 3), model) if is_computed else None
+        far = program(_with_sizes(entry, axes, FAR_BATCH, 3)) if is_computed else None
     except PocketgraphError as error:
         return error.what
     pairs, patched = _compared(first, other)

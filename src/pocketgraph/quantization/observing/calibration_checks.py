@@ -41,12 +41,18 @@ def check(state: QuantizationState) -> bool:
 
 
 def warnings(program: Program, seen: Mapping[Value, Observation], samples: Samples, count: int) -> Iterator[str]:
-    """What makes the samples unlike those of the real use, a sentence each."""
+    """What makes the samples unlike those of the real use, or the model's answers no proof, a sentence each."""
     hollow = [found for value in program.inputs if (found := seen.get(value)) and found.low == found.high]
     for found in hollow:
         yield (
             f"warning: all samples hold nothing but {found.low:g} for '{found.name}', so that the ranges found are not "
             "those of real inputs; give samples like those of the real use"
+        )
+    still = [found for value in program.outputs if (found := seen.get(value)) and found.low == found.high]
+    for found in still if not hollow else ():
+        yield (
+            f"warning: '{found.name}' is {found.low:g} for all samples, so that nothing shows what eight bits lose "
+            "there; was the model trained, and are the samples like those of the real use"
         )
     if count < step_limits.FEWEST_SAMPLES:
         yield (
