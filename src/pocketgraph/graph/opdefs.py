@@ -348,11 +348,7 @@ def _value(kind: str, value: Any) -> Any:
         return Shape(value)
     if kind == "tensor":
         dtype, shape, values = value
-        return Tensor.from_numpy(_array(values, shape), DType.named(dtype))
+        return Tensor.from_numpy(np.array(values).reshape(shape), DType.named(dtype))
     if kind == "float":
         return float(value)
     return Func(value) if kind == "func" else value
-
-
-def _array(values: list[Any], shape: list[int]) -> Any:
-    return np.array(values).reshape(shape)

@@ -13,6 +13,7 @@ from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
 
 
+@dataclass(eq=False, slots=True)
 class OnnxValue:
     """A tensor of the ONNX graph.
 
@@ -26,23 +27,13 @@ class OnnxValue:
         is_made: whether an operation makes it; False for one that so far exists as ``first`` only.
     """
 
-    __slots__ = ("constant", "dtype", "first", "home", "is_made", "name", "shape")
-
-    def __init__(
-        self,
-        name: str,
-        dtype: DType,
-        shape: Shape = UNKNOWN,
-        home: Body | None = None,
-        constant: Constant | None = None,
-    ) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
-        self.home = home
-        self.constant = constant
-        self.first: OnnxValue | None = None
-        self.is_made = True
+    name: str
+    dtype: DType
+    shape: Shape = UNKNOWN
+    home: Body | None = None
+    constant: Constant | None = None
+    first: OnnxValue | None = field(default=None, init=False)
+    is_made: bool = field(default=True, init=False)
 
     @property
     def rank(self) -> int | None:

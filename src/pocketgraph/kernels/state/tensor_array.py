@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from pocketgraph.budgets import check_memory
@@ -16,6 +18,7 @@ PLACE = 128  # bytes that Python needs for the number of an element and the arra
 FLOW = np.float32(0)  # the value of the edges that only order reads after writes
 
 
+@dataclass(eq=False)
 class TensorArray:
     """The tensors, by index.
 
@@ -31,34 +34,24 @@ class TensorArray:
         gradients: the gradients made of it, by source.
     """
 
-    def __init__(
-        self,
-        name: str,
-        dtype: DType,
-        size: int,
-        shape: Shape,
-        *,
-        dynamic: bool = False,
-        clear_after_read: bool = True,
-        same_shapes: bool = False,
-        accumulates: bool = False,
-    ) -> None:
-        if size < 0:
-            raise RunError(f"Size should be >= 0, not {size}", where=f"TensorArray '{name}'")
-        self.name = name
-        self.dtype = dtype
-        self.kind = None if dtype in (RESOURCE, VARIANT) else dtype.numpy
-        self.size = size
-        self.shape = shape
-        self.dynamic = dynamic
-        self.clear_after_read = clear_after_read
-        self.same_shapes = same_shapes
-        self.accumulates = accumulates
-        self.gradients: dict[str, TensorArray] = {}
-        self.elements: dict[int, Array] = {}
-        self.shapes: dict[int, tuple[int, ...]] = {}
-        self.spent: set[int] = set()
-        self.is_open = True
+    name: str
+    dtype: DType
+    size: int
+    shape: Shape
+    dynamic: bool = False
+    clear_after_read: bool = True
+    same_shapes: bool = False
+    accumulates: bool = False
+    gradients: dict[str, TensorArray] = field(default_factory=dict, init=False)
+    elements: dict[int, Array] = field(default_factory=dict, init=False)
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
+    spent: set[int] = field(default_factory=set, init=False)
+    is_open: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise self.error(f"Size should be >= 0, not {self.size}")
+        self.kind = None if self.dtype in (RESOURCE, VARIANT) else self.dtype.numpy
 
     def error(self, what: str) -> RunError:
         """An error that names this array, to be raised."""

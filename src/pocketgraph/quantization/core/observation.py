@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,46 +44,34 @@ class TensorSummary(NamedTuple):
     size: int
 
 
+@dataclass(eq=False)
 class Observation:
     """Extremes, per channel too (the last axis), moments, and a histogram of all values seen.
 
     Attributes:
         name: the tensor's name.
+        bounds: what no value can be beyond; extremes that they settle are not searched for in every value.
+        is_derived: the tensor only holds values of others that are observed too, so that its own extremes need not be
+            exact: they come from the places that the channels' do.
+        is_input: the tensor is an input, of which each sample's largest magnitude is kept.
+        peaks: for a program's inputs, the largest magnitude of each sample.
         samples: how many arrays were added.
         channel_low, channel_high: float32 [channels], over some places of each sample; None without channels.
-        peaks: for a program's inputs, the largest magnitude of each sample.
     """
 
-    def __init__(
-        self,
-        name: str,
-        bounds: tuple[float, float] = (-np.inf, np.inf),
-        *,
-        is_derived: bool = False,
-        is_input: bool = False,
-    ) -> None:
-        """An observation of nothing yet.
-
-        Args:
-            name: of the tensor.
-            bounds: what no value can be beyond; extremes that they settle are not searched for in every value.
-            is_derived: the tensor only holds values of others that are observed too, so that its own extremes need
-                not be exact: they come from the places that the channels' do.
-            is_input: the tensor is an input, of which each sample's largest magnitude is kept.
-        """
-        self.name = name
-        self.bounds = bounds
-        self.is_derived = is_derived
-        self.is_input = is_input
-        self.peaks: list[float] = []
-        self.samples = 0
-        self.low = np.inf
-        self.high = -np.inf
-        self.channel_low: Array | None = None
-        self.channel_high: Array | None = None
-        self.counts = np.zeros(BINS)
-        self._start = 0.0
-        self._width = 0.0  # of one bin; 0 until a value other than 0 was seen
+    name: str
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    is_derived: bool = False
+    is_input: bool = False
+    peaks: list[float] = field(default_factory=list, init=False)
+    samples: int = field(default=0, init=False)
+    low: float = field(default=np.inf, init=False)
+    high: float = field(default=-np.inf, init=False)
+    channel_low: Array | None = field(default=None, init=False)
+    channel_high: Array | None = field(default=None, init=False)
+    counts: Array = field(default_factory=lambda: np.zeros(BINS), init=False)
+    _start: float = field(default=0.0, init=False)
+    _width: float = field(default=0.0, init=False)  # of one bin; 0 until a value other than 0 was seen
 
     def add(self, values: Array) -> None:
         """Takes another sample's array in.

@@ -56,45 +56,35 @@ class GraphState:
         self._wanted = [*map(str, fetches), *targets]
         self.fed_nodes = {endpoint.node for endpoint in feeds}
         self.held = {*self.fed_nodes, *(e.node for e in fetches), *targets}
-        self._items = items
-        self._inferred: Inferred | None = None
-        self._plan: Plan | None = None
-        self._conditional: set[str] | None = None
+        if items is not None:
+            self.items = items
         self._is_stale = False
 
-    @property
+    @cached_property
     def items(self) -> Mapping[str, Item]:
         """The needed nodes, before there is a plan."""
-        if self._items is None:
-            self._items = self.needed_now()
-        return self._items
+        return self.needed_now()
 
-    @property
+    @cached_property
     def inferred(self) -> Inferred:
         """Types, shapes and values of the graph's tensors."""
-        if self._inferred is None:
-            self._inferred = infer(self.graph, self._types, self._values, outputs=self._wanted)
-        return self._inferred
+        return infer(self.graph, self._types, self._values, outputs=self._wanted)
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """The needed nodes, with the loops that they are in."""
-        if self._plan is None:
-            self._plan = _plan(self.graph, self.items, self._fed)
-            check_waits(self._plan)  # passes and parts leave out waits that make no difference
-        return self._plan
+        made = _plan(self.graph, self.items, self._fed)
+        check_waits(made)  # passes and parts leave out waits that make no difference
+        return made
 
-    @property
+    @cached_property
     def conditional(self) -> set[str]:
         """Nodes outside of loops that do not run in every run.
 
         Raises:
             MissingKernelError: see ``conditional_nodes``.
         """
-        if self._conditional is None:
-            self.find_conditional()
-            assert self._conditional is not None
-        return self._conditional
+        return conditional_nodes(self.plan)
 
     @cached_property
     def static(self) -> set[str]:
@@ -113,27 +103,27 @@ class GraphState:
 
     def find_items(self, *, reuse: bool = True) -> None:
         """The needed nodes of the graph as it is now, before there is a plan."""
-        self._items = self.needed_now(self._items if reuse else None)
+        self.items = self.needed_now(self.__dict__.get("items") if reuse else None)
         self._is_stale = False
 
     def settle(self) -> None:
         """Brings the plan up to the graph where that has changed since."""
-        if self._is_stale and self._plan is not None:
+        if self._is_stale and "plan" in self.__dict__:
             self.plan_anew()
         self._is_stale = False
 
     def plan_anew(self) -> None:
         """The plan of the graph as it is now."""
         items = self.needed_now(self.plan.items)
-        self._plan, self._is_stale = _plan(self.graph, items, self._fed), False
+        self.plan, self._is_stale = _plan(self.graph, items, self._fed), False
 
     def infer_anew(self) -> None:
         """Types, shapes and values of the graph as it is now."""
-        self._inferred = infer(self.graph, self._types, self._values, outputs=self._wanted, before=self.inferred)
+        self.inferred = infer(self.graph, self._types, self._values, outputs=self._wanted, before=self.inferred)
 
     def find_conditional(self) -> None:
         """The conditional nodes of the plan as it is now."""
-        self._conditional = set() if SWITCH.isdisjoint(self.graph.ops) else conditional_nodes(self.plan)
+        self.conditional = conditional_nodes(self.plan)
 
     def keep_needed(self) -> None:
         """Takes out what nobody needs any more, and plans anew."""
@@ -141,7 +131,7 @@ class GraphState:
         kept = [node for node in self.graph if node.name in items or node.name in self.fed_nodes]
         self.graph = self.graph.replace(kept)
         self.infer_anew()
-        self._plan, self._is_stale = _plan(self.graph, items, self._fed), False
+        self.plan, self._is_stale = _plan(self.graph, items, self._fed), False
 
 
 def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> Plan:

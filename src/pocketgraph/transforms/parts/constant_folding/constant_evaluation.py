@@ -38,7 +38,7 @@ def evaluate(
     Raises:
         TransformError: a kernel refuses its inputs, or a placeholder that is not among the inputs is needed.
     """
-    needed = _needed(flow, found, wanted)
+    needed = set(closure([name for name, _ in wanted], lambda name: [at for at, _ in _edges(flow, found, name)]))
     uses: dict[tuple[str, int], int] = {}
     for name in needed:
         for edge in _edges(flow, found, name):
@@ -62,10 +62,6 @@ def evaluate(
 
 def _edges(flow: Flow, found: FoldableConstants, name: str) -> list[tuple[str, int]]:
     return [] if name in found.shapes else flow.steps[name].data
-
-
-def _needed(flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]]) -> set[str]:
-    return set(closure((name for name, _ in wanted), lambda name: (source for source, _ in _edges(flow, found, name))))
 
 
 def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
