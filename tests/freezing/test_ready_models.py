@@ -11,7 +11,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import FreezeError, UsageError, option
+from pocketgraph.errors import FormatError, FreezeError, UsageError, option
 from pocketgraph.formats import save
 from pocketgraph.formats.meta_graph_writer import save_saved_model
 from pocketgraph.freezing import freeze, freeze_with_report
@@ -293,3 +293,13 @@ def test_a_checkpoint_without_a_name_is_called_that(tmp_path: pathlib.Path) -> N
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: ""\n')
     (note, *_) = ready(tmp_path).notes
     assert note.endswith("variables of the checkpoint became constants")
+
+
+def test_the_version_in_an_export_is_taken(tmp_path: pathlib.Path) -> None:
+    """Estimators export into folders that are named by the time, and what follows is typed for the one around them."""
+    of_tests = ROOT / "tests" / "fixtures" / "saved_models" / "on_device"
+    shutil.copytree(of_tests, tmp_path / "export" / "1700000000")
+    assert print_graph(read_model(tmp_path / "export")) == print_graph(read_model(of_tests))
+    shutil.copytree(of_tests, tmp_path / "export" / "1700000001")
+    with pytest.raises(FormatError, match=r"1700000001 \(the newest\)"):
+        read_model(tmp_path / "export")

@@ -79,7 +79,16 @@ def identify(path: PathLike) -> Identity:
 
 
 def whole_saved_model(path: str) -> str:
-    """The directory of a SavedModel whose own file this is, as that has the values and assets; else the path itself."""
+    """The directory of the SavedModel that a path means; else the path itself.
+
+    That of one of its own files, as the directory has the values and assets; and the version in a directory that has no
+    model beside it, as an Estimator exports, and TensorFlow Serving reads: ``export/1700000000``.
+    """
+    if os.path.isdir(path):
+        if of_directory(path) is not Kind.DIRECTORY:
+            return path
+        versions = [os.path.join(path, name) for name in os.listdir(path) if name.isdecimal()]
+        return versions[0] if len(versions) == 1 and sole_model(path) == versions[0] else path
     folder = os.path.dirname(path) or "."
     is_file = os.path.isfile(path) and saved_model_file(folder) == os.path.join(folder, os.path.basename(path))
     return folder if is_file and identify(path).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else path

@@ -221,6 +221,11 @@ class _NestedModel:
         rule = RULES.get(layer.kind)
         if rule is None:
             raise writer.refuse("is of a kind that is not read")
+        if any(isinstance(one, np.ndarray) for one in _parts(writer.given[:1])):  # numbers among tensors, as Add takes
+            values = [
+                one if isinstance(one, KerasTensor) else writer.const(one, "constant", DType.of_numpy(one.dtype))
+                for one in _parts(writer.given[:1])
+            ]
         if writer.config.get("data_format") == "channels_first" and layer.kind in CHANNELS_FIRST:
             return with_channels_last(rule, writer, values)
         return rule(writer, values)
