@@ -76,7 +76,7 @@ def test_an_unknown_op_is_left_alone_and_what_lies_around_it_is_folded() -> None
 
 @pytest.mark.parametrize("dtype", ["float_ref", "INVALID"])
 def test_an_attribute_is_no_reference_type(dtype: str) -> None:
-    """As where a variable became a Placeholder; TensorFlow: AttrValue must not have reference type value of float_ref."""
+    """As where a variable became a Placeholder. TensorFlow: AttrValue must not have reference type value."""
     graph = parse(f"x = Placeholder(dtype={dtype})\ny = Neg(x, T=float)")
     with pytest.raises(TransformError, match="node 'x': the attribute 'dtype' is a reference or no type"):
         transform(graph, "fold_constants", inputs=["x"], outputs=["y"], compat="original")
