@@ -320,7 +320,8 @@ def test_a_single_index_is_checked_as_tensorflow_does_on_import(
             y = StridedSlice(x, b, b, s, T=float, Index=int32, shrink_axis_mask=1)
         """)
     )
-    assert found.problems.get("y", "") == problem
+    said = found.problems.get("y", "")
+    assert said.endswith(problem) if problem else not said
 
 
 @pytest.mark.parametrize(
