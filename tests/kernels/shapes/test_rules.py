@@ -445,6 +445,7 @@ def test_slices_are_numpys(dims: list[int], entries: list[tuple[int, int, int, i
             if kind == 3:
                 masks["shrink_axis_mask"] |= 1 << i
                 index.append(0)
+                entries[i] = (0, last, abs(step), kind)
             else:
                 index.append(slice(None if kind == 1 else first, None if kind == 2 else last, step))
     if used > len(dims) or (masks["shrink_axis_mask"] and 0 in dims):
