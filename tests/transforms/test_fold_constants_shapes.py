@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from folding import fold, lines, wiring
-from pocketgraph.graph import Shape
+from pocketgraph.graph import Shape, Versions
 from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 
@@ -119,3 +120,25 @@ def test_a_shape_that_only_values_tell_takes_no_number() -> None:
         x = Placeholder()
     """)
     assert result["f/_0__cf__0"].tensor.numpy() == 3
+
+
+@pytest.mark.parametrize(
+    ("producer", "parameters", "names"),
+    [
+        (21, "(clear_output_shapes=false)", ["s", "z", "y", "v", "x"]),
+        (22, "(clear_output_shapes=false)", ["v", "y/_0__cf__1", "x"]),
+        (22, "", ["s", "z", "y", "v", "x"]),
+    ],
+)
+def test_the_original_believes_a_scalar_where_it_does_not_lose_the_version(
+    producer: int, parameters: str, names: list[str]
+) -> None:
+    """The names are TensorFlow 1.15.5's; clearing ``_output_shapes`` makes a graph without a version there."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        s = Shape(x, T=float, out_type=int32)
+        z = Const(float 0.0)
+        y = Fill(s, z, T=float, index_type=int32)
+        v = Add(x, y, T=float)
+    """).replace(versions=Versions(producer))
+    assert list(transform(graph, f"fold_constants{parameters}", ["x"], ["v"], compat="original").nodes) == names

@@ -2,6 +2,8 @@
 
 ARITHMETIC = frozenset(("ADD", "DIV", "MUL", "SUB"))
 """Element by element of two operands, with an activation behind it."""
+IN_PLACE = ARITHMETIC | {"DYNAMIC_UPDATE_SLICE", "SOFTMAX"}
+"""LiteRT's own kernels may write the result over an operand of the same size that nothing else reads."""
 BOUNDS = frozenset(("MAXIMUM", "MINIMUM"))
 """Element by element of two operands, without one."""
 BINARY = ARITHMETIC | BOUNDS

@@ -295,6 +295,36 @@ def test_inputs_that_cannot_fit_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dims", "begin", "stride", "problem"),
+    [
+        ("[3]", 0, 0, "a single index has a stride of 0, not 1"),
+        ("[?]", 0, 0, "a single index has a stride of 0, not 1"),
+        ("[3]", 0, -1, "a single index has a stride of -1, not 1"),
+        ("[?]", 0, -1, ""),
+        ("[3]", 0, 2, ""),
+        ("[3]", 3, 1, r"slice index 3 of dimension 0 of [3] is out of bounds"),
+        ("[3]", -4, 1, r"slice index -4 of dimension 0 of [3] is out of bounds"),
+        ("[3]", -3, 1, ""),
+        ("[?]", 3, 1, ""),
+    ],
+)
+def test_a_single_index_is_checked_as_tensorflow_does_on_import(
+    dims: str, begin: int, stride: int, problem: str
+) -> None:
+    """As 1.15.5 and 2.21 refuse them: strides[0] must be non-zero, only stride 1 allowed, slice index out of bounds."""
+    found = infer(
+        parse(f"""
+            x = Placeholder(dtype=float, shape={dims})
+            b = Const(int32 [{begin}])
+            s = Const(int32 [{stride}])
+            y = StridedSlice(x, b, b, s, T=float, Index=int32, shrink_axis_mask=1)
+        """)
+    )
+    said = found.problems.get("y", "")
+    assert said.endswith(problem) if problem else not said
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "y = Conv2D(x, x)",
@@ -415,6 +445,7 @@ def test_slices_are_numpys(dims: list[int], entries: list[tuple[int, int, int, i
             if kind == 3:
                 masks["shrink_axis_mask"] |= 1 << i
                 index.append(0)
+                entries[i] = (0, last, abs(step), kind)
             else:
                 index.append(slice(None if kind == 1 else first, None if kind == 2 else last, step))
     if used > len(dims) or (masks["shrink_axis_mask"] and 0 in dims):

@@ -14,6 +14,7 @@ from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.native.watched_holes import PAGE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value, with_own_outputs
 from pocketgraph.litert.writing import flatbuffer, schema
+from pocketgraph.litert.writing.overwritten_values import with_own_memory
 
 HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
 READ_AHEAD = 16 << 20  # bytes: more than systems read beyond what is asked for
@@ -193,7 +194,7 @@ class _FileLayout:
         self.contents = contents
         self.constants: list[Constant] = []
         inner = [body for program in contents.programs for body in program.programs()[1:]]
-        self.programs = [*contents.programs, *map(with_own_outputs, inner)]
+        self.programs = [with_own_memory(each) for each in (*contents.programs, *map(with_own_outputs, inner))]
         self.names = [*contents.names, *(f"body_{number}" for number in range(len(inner)))]
         self._places = {id(body): number for number, body in enumerate(inner, len(contents.programs))}
         self.values = [_values(program) for program in self.programs]

@@ -98,6 +98,8 @@ def fold_constants(
     if max_constant_size_in_bytes < 0 and not compat.original:
         raise TransformError("max_constant_size_in_bytes must not be negative")
     cleaned = remove_attributes(graph, {"_output_shapes"}) if clear_output_shapes else graph
+    if clear_output_shapes or not compat.original:
+        cleaned = cleaned.replace(versions=Versions())  # the original loses them where it clears
     if compat.original:
         _check_as_imported(cleaned)
     flow = flow_of(cleaned, graph.inputs, graph.outputs)
@@ -127,7 +129,7 @@ def _check_as_imported(graph: Graph) -> None:
                 or "write fold_constants(ignore_errors=true) to pass over this rule",
             )
         check_attributes(node)
-    inferred = infer(graph.replace(versions=Versions()))
+    inferred = infer(graph)
     for node in graph:
         problem = wrong_shapes(node, [inferred.shape(ref) for ref in node.data_inputs])
         if not problem and node.op not in UNCHECKED:
@@ -140,8 +142,9 @@ def _check_as_imported(graph: Graph) -> None:
 def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
     """The shapes of what questions for a shape ask about, as far as the graph alone tells.
 
-    A scalar placeholder's shape counts as unknown: graphs that went through other rules say [] where they mean that.
-    What only the values of constants tell, such as how many of them are unique, is unknown in the original, too.
+    Without versions a scalar placeholder's shape counts as unknown: graphs that went through other rules say [] where
+    they mean that. What only the values of constants tell, such as how many of them are unique, is unknown in the
+    original, too.
     """
     asked = [ref for node in graph if node.op in SHAPE_OPS for ref in node.data_inputs]
     declared = {}
@@ -153,7 +156,7 @@ def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
             for port, shape in enumerate(shapes):
                 if isinstance(shape, Shape):
                     declared[f"{node.name}:{port}"] = (INVALID, shape)
-    inferred = infer(graph.replace(versions=Versions()), declared, outputs=asked, complete=False, by_values=False)
+    inferred = infer(graph, declared, outputs=asked, complete=False, by_values=False)
 
     def shape_of(name: str, port: int) -> Shape:
         feed = flow.fed.get(name)

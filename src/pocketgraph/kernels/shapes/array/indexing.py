@@ -97,7 +97,12 @@ def sliced(
         elif has("new_axis", entry):
             out.append(1)
         elif has("shrink_axis", entry):
+            size = shape.dims[axis]
             axis += 1
+            if strides is not None and (strides[entry] == 0 or (strides[entry] < 0 and size is not None)):
+                raise GraphError(f"a single index has a stride of {strides[entry]}, not 1")
+            if None not in (size, begin, end, strides) and not -size <= begin[entry] < size:
+                raise GraphError(f"slice index {begin[entry]} of dimension {axis - 1} of {shape} is out of bounds")
         else:
             size = shape.dims[axis]
             axis += 1

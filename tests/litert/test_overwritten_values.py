@@ -1,0 +1,133 @@
+"""Programs whose values LiteRT's own kernels overwrote while they were still to be read; the numbers are NumPy's."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+import pocketgraph
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
+from pocketgraph.litert.writing.overwritten_values import with_own_memory
+from pocketgraph.runtime import Session
+
+TURNED = (8, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int32"])
+def test_a_value_that_is_read_again_behind_its_reshape_is_not_overwritten(dtype: str, tmp_path: pathlib.Path) -> None:
+    """Without the copy LiteRT 2.3 gives a - 2 * b with the memory of b in both, of int32 also beside XNNPACK."""
+    graph = parse(f"""
+        x = Placeholder(dtype={dtype}, shape=[4,8])
+        two = Const({dtype} 2)
+        turned = Const(int32 [8,4])
+        order = Const(int32 [1,0])
+        t = Mul(x, x, T={dtype})
+        a = AddV2(t, two, T={dtype})
+        b = Reshape(a, turned, T={dtype}, Tshape=int32)
+        c = Mul(b, two, T={dtype})
+        d = Transpose(c, order, T={dtype}, Tperm=int32)
+        y = Sub(a, d, T={dtype})
+    """)
+    file = str(tmp_path / "model.tflite")
+    pocketgraph.export(graph, file, target="tflite", outputs=["y"])
+    x = np.arange(32).reshape(4, 8).astype("float32" if dtype == "float" else "int32")
+    a = x * x + 2
+    for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+        model = Interpreter(file, num_threads=1, experimental_op_resolver_type=resolver)
+        (y,) = model.get_signature_runner()(x=x).values()
+        np.testing.assert_array_equal(y, a - 2 * a.reshape(TURNED).T)
+
+
+def program(*, again: bool = True, twice: bool = False, softmax: bool = False, larger: bool = False) -> Program:
+    """t = tanh(x); a = t + s; b = reshape(a); c = b * w, or its softmax; y = a - 1 where a is read ``again``."""
+    x, t, a, y = (Value(name, FLOAT, (4, 8)) for name in "xtay")
+    b, c = Value("b", FLOAT, TURNED), Value("c", FLOAT, (2, *TURNED) if larger else TURNED)
+    one = Value("one", FLOAT, (), Constant.of(np.array(1, np.float32)))
+    w = Value("w", FLOAT, c.shape, Constant.of(np.ones(c.shape, np.float32)))
+    operations = [
+        Operation("TANH", [x], [t]),
+        Operation("ADD", [t, one], [a], {"activation": ""}),
+        reshaped(a, b, ()),
+        Operation("SOFTMAX", [b], [c], {"beta": 1.0}) if softmax else Operation("MUL", [w, b], [c], {"activation": ""}),
+        *([Operation("SUB", [a, one], [y], {"activation": ""})] if again else []),
+    ]
+    extra = [Value("z", FLOAT, (4, 8))] if twice else []
+    operations += [Operation("TANH", [t], [z]) for z in extra]
+    return Program([x], [c, *([y] if again else []), *extra], operations)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_session_that_never_checks_gives_the_integers(dtype: str) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype={dtype}, shape=[4,8])
+        u = Placeholder(dtype={dtype}, shape=[8,4])
+        two = Const({dtype} 2)
+        turned = Const(int32 [8,4])
+        order = Const(int32 [1,0])
+        t = Mul(x, x, T={dtype})
+        a = AddV2(t, two, T={dtype})
+        b = Reshape(a, turned, T={dtype}, Tshape=int32)
+        c = Mul(b, u, T={dtype})
+        d = Transpose(c, order, T={dtype}, Tperm=int32)
+        y = Sub(a, d, T={dtype})
+    """)
+    x = np.arange(32, dtype=dtype).reshape(4, 8)
+    u = x.reshape(TURNED)
+    a = x * x + 2
+    with Session(graph, check="never", engine="litert") as session:
+        (y,) = session.run("y", {"x": x, "u": u})
+    np.testing.assert_array_equal(y, a - (a.reshape(TURNED) * u).T)
+
+
+def test_what_the_program_gives_has_memory_of_its_own() -> None:
+    for softmax in (False, True):
+        made = program(softmax=softmax)
+        assert with_own_memory(made) is made
+
+
+@pytest.mark.parametrize(
+    ("given", "copies"),
+    [
+        ({}, 1),
+        ({"softmax": True}, 1),
+        ({"again": False}, 0),  # nothing reads a any more
+        ({"twice": True}, 0),  # t has another reader, so a has memory of its own
+        ({"larger": True}, 0),  # c is larger than b
+    ],
+)
+def test_only_what_would_be_overwritten_is_copied(given: dict[str, bool], copies: int) -> None:
+    made = program(**given)
+    c = made.outputs[0]
+    last = Value("last", FLOAT, c.shape)
+    made.operations.insert(4, Operation("TANH", [c], [last]))
+    made.outputs[0] = last
+    before = [*made.operations]
+    written = with_own_memory(made)
+    codes = [operation.code for operation in written.operations]
+    assert codes.count("MAXIMUM") == copies
+    assert made.operations == before
+    assert (written is made) == (not copies)
+    if copies:
+        copying, reader = written.operations[codes.index("MAXIMUM") :][:2]
+        assert copying.outputs[0] in reader.inputs
+        assert copying.operands[0] not in reader.inputs
+        assert with_own_memory(written) is written
+
+
+def test_scalars_are_never_shared() -> None:
+    x, t, a, b, c, y = (Value(name, INT32, ()) for name in "xtabcy")
+    operations = [
+        Operation("NEG", [x], [t]),
+        Operation("ADD", [t, x], [a], {"activation": ""}),
+        reshaped(a, b, ()),
+        Operation("MUL", [b, x], [c], {"activation": ""}),
+        Operation("SUB", [a, c], [y], {"activation": ""}),
+    ]
+    made = Program([x], [y], operations)
+    assert with_own_memory(made) is made
