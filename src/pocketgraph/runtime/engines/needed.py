@@ -93,6 +93,20 @@ def with_producers(items: Mapping[str, Item], names: Iterable[str]) -> set[str]:
     return set(closure(names, lambda name: (endpoint.node for endpoint in items[name].data), items.__contains__))
 
 
+def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
+    """The nodes whose results a node takes in the run, and those that it waits for, each once."""
+    return dict.fromkeys((*(endpoint.node for endpoint in item.data if endpoint not in fed), *item.control))
+
+
+def consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
+    """For each node those that run after it, by name; one that none waits for has no entry."""
+    found: dict[str, list[str]] = {}
+    for name, item in items.items():
+        for source in runs_after(item, fed):
+            found.setdefault(source, []).append(name)
+    return found
+
+
 def check_counts(items: Mapping[str, Item]) -> None:
     """Raises RunError where a node has more or fewer inputs than its op takes; TensorFlow imports no such graph."""
     from pocketgraph.graph import opdefs  # not for a stored plan
