@@ -7,9 +7,9 @@ operations on single numbers around them stay in float.
 
 from __future__ import annotations
 
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.litert.operator_traits import HYBRID
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
@@ -22,10 +22,7 @@ def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
     Two layers with the same weights are steps of a loop when one depends on the other. What is between them belongs to
     the loop, and what is made of it up to the next layer with weights.
     """
-    users: dict[Value, list[Operation]] = {}
-    for operation in program.operations:
-        if is_quantizable_layer(operation):
-            users.setdefault(operator_rules.weights(operation), []).append(operation)
+    users = by_key((operator_rules.weights(one), one) for one in program.operations if is_quantizable_layer(one))
     readers, makers = program.consumers(), program.producers()
 
     def following(one: Operation) -> list[Operation]:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import DisjointSets
 from pocketgraph.graph.op_traits import ENTER, EXIT, MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines.needed import Item, consumers, runs_after
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import by_key, closure
 
 
 class Item(NamedTuple):
@@ -100,11 +100,7 @@ def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
 
 def consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
     """For each node those that run after it, by name; one that none waits for has no entry."""
-    found: dict[str, list[str]] = {}
-    for name, item in items.items():
-        for source in runs_after(item, fed):
-            found.setdefault(source, []).append(name)
-    return found
+    return by_key((source, name) for name, item in items.items() for source in runs_after(item, fed))
 
 
 def check_counts(items: Mapping[str, Item]) -> None:

@@ -22,8 +22,8 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import EXIT, HANDS_ON, MERGE, REFERENCES, SWITCH, VIEWS, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, consumers, item_of, needed
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, MERGE, NEXT_ITERATION
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.needed import Item, consumers, item_of, runs_after
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
