@@ -12,7 +12,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import same_value
 from pocketgraph.graph.dtype import INT32, RESOURCE
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
 

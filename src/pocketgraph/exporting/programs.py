@@ -11,7 +11,7 @@ from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import BOOL, FLOAT
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.part_lowering import Trial
@@ -58,10 +58,11 @@ class LackingError(UsageError):
         }
         helps = {name: help_with(graph, name) for name in reasons}
         ragged = [name for name in reasons if ragged_feeds(graph, name)]
-        by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for name, reason in reasons.items():
-            if name not in ragged and not _is_of_loops(graph, name, loops, frames):
-                by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
+        by_reason = by_key(
+            ((graph[name].op if name in graph.nodes else "", reason), name)
+            for name, reason in reasons.items()
+            if name not in ragged and not _is_of_loops(graph, name, loops, frames)
+        )
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
         branching = [loop for loop in loops if _has_branch(graph, reasons, loop)]

@@ -14,6 +14,7 @@ from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.graph import Graph, Signature, node_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
+from pocketgraph.graph.groups import by_key
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
@@ -132,12 +133,8 @@ def init_op(meta_graph: MetaGraph) -> str | None:
 
 def _collections(data: Buffer) -> dict[str, list[tuple[int, int]]]:
     """Where each collection of a MetaGraphDef lies."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for _, number, kind, value, after in wire.fields(data, 0, len(data)):
-        if (number, kind) == (COLLECTION_DEF, LEN):
-            name, span = _entry(data, value, after)
-            found.setdefault(name, []).append(span)
-    return found
+    fields = wire.fields(data, 0, len(data))
+    return by_key(_entry(data, a, b) for _, number, kind, a, b in fields if (number, kind) == (COLLECTION_DEF, LEN))
 
 
 def _parts(data: Buffer, span: tuple[int, int], number: int) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import DType, Node, canonical, node_name
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.node import find_source
 from pocketgraph.graph.op_traits import ENTER, LOOPS, PASSES_OR_ROUTES
 
@@ -22,10 +23,9 @@ class NodeScope:
     def __init__(self, nodes: Sequence[Node], *, in_function: bool) -> None:
         self.nodes = nodes
         self.in_function = in_function
-        self._users: dict[str, list[tuple[Node, int]]] = {}
-        for node in nodes:
-            for position, ref in enumerate(node.data_inputs):
-                self._users.setdefault(self.tensor(ref), []).append((node, position))
+        self._users = by_key(
+            (self.tensor(ref), (node, at)) for node in nodes for at, ref in enumerate(node.data_inputs)
+        )
 
     def tensor(self, ref: str) -> str:
         """The one spelling of an input."""

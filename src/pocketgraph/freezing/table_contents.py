@@ -11,8 +11,8 @@ from pocketgraph.freezing.stored_tables import MUTABLE, ResourceContents, stored
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import PASSES, STATE_OR_RANDOM, TABLE_FILLERS
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 

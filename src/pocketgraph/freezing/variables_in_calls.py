@@ -11,8 +11,8 @@ from pocketgraph.freezing.handles import NodeScope
 from pocketgraph.graph import DType, Function, Node, Shape, Tensor, opdefs
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.function_body import called_functions
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.graph.op_traits import LOOPS
-from pocketgraph.graph.order import closure
 
 
 def function_attributes(op: str) -> list[str]:
@@ -70,9 +70,7 @@ class FrozenFunctions:
         stays only where something still calls it."""
         if not self._made:
             return dict(self._functions)
-        made_from: dict[str, list[Function]] = {}
-        for origin, function in self._made.values():
-            made_from.setdefault(origin, []).append(function)
+        made_from = by_key(self._made.values())
         kept = [f for name, f in self._functions.items() if name not in made_from]
         called = {name for node in nodes for name in called_functions(node)}
         for function in [*kept, *(function for _, function in self._made.values())]:

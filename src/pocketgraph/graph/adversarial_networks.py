@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import SOURCES, VARIABLES
-from pocketgraph.graph.order import closure, reachable
+from pocketgraph.graph.order import reachable
 
 _GENERATOR = re.compile(r"(g|gen|generator)$", re.I)
 _JUDGE = re.compile(r"(d|disc|discriminator|critic)(_\d+)?$", re.I)

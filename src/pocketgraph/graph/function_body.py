@@ -12,8 +12,8 @@ from pocketgraph.graph.attr import AttrValue, Func, Parameter
 from pocketgraph.graph.colocation import COLOCATED
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.graph import Function
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import DIGITS, Node, node_name, parse_ref
-from pocketgraph.graph.order import closure
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, UsageError, did_you_mean
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.node import Node, find_source, node_name, parse_ref
 from pocketgraph.graph.op_traits import MERGE, PLACEHOLDERS
 from pocketgraph.graph.record import Record
@@ -255,10 +256,7 @@ class Graph:
 
         A name that nobody refers to has no entry; a name that no node has may have one.
         """
-        table: dict[str, list[Node]] = {}
-        for node in self:
-            for ref in node.inputs:
-                table.setdefault(node_name(ref), []).append(node)
+        table = by_key((node_name(ref), node) for node in self for ref in node.inputs)
         return {name: tuple(nodes) for name, nodes in table.items()}
 
     def dangling(self, among: Iterable[Node] | None = None) -> list[tuple[str, str]]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TypeVar
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT
 
 __all__ = [
     "MERGES",
-    "closure",
     "descendants",
     "inside_loops",
     "is_topological",
@@ -23,8 +22,6 @@ __all__ = [
     "reachable",
     "topological",
 ]
-
-Item = TypeVar("Item")
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -174,26 +171,6 @@ def reachable(
         if name not in stops:
             todo.extend([(node_name(ref), name) for ref in (node.data_inputs if data_only else node.inputs)])
     return found
-
-
-def closure(
-    starts: Iterable[Item], following: Callable[[Item], Iterable[Item]], belongs: Callable[[Item], bool] | None = None
-) -> Iterator[Item]:
-    """The items that these lead to, themselves included: each once, depth first, found when it is asked for.
-
-    Args:
-        starts: where to begin.
-        following: what an item leads to; asked when the item after it is wanted.
-        belongs: says of an item whether it is one of them; others are not followed. By default all are.
-    """
-    seen: set[Item] = set()
-    waiting = list(starts)
-    while waiting:
-        item = waiting.pop()
-        if item not in seen and (belongs is None or belongs(item)):
-            seen.add(item)
-            yield item
-            waiting += following(item)
 
 
 def dependents(

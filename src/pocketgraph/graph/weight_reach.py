@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import PLACEHOLDERS, VARIABLES, ops_with
-from pocketgraph.graph.order import closure, reachable
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import LOSS_SCOPES, OF_SAVERS, is_of_training
 from pocketgraph.graph.picked_scores import picked_scores
 from pocketgraph.graph.summary_nodes import summary_only_nodes
@@ -53,11 +54,8 @@ class WeightReach:
             for node in graph
             if node.name not in left_over and not self.serves_training(node) and not self._only_checks(node)
         ]
-        self._users: dict[str, list[tuple[int, Node]]] = {}
-        for node in self.model:
-            for ref in node.data_inputs:
-                name, port, _ = parse_ref(ref)
-                self._users.setdefault(name, []).append((port, node))
+        refs = ((parse_ref(ref), node) for node in self.model for ref in node.data_inputs)
+        self._users = by_key((ref.name, (ref.port, node)) for ref, node in refs)
 
     @cached_property
     def is_trained(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.graph.groups import by_key
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
@@ -151,9 +152,7 @@ def nodes_table(result: Benchmark, most: int = 2000) -> str:
 def kinds_table(result: Benchmark) -> str:
     """The ops, those that take most time first."""
     runs = max(1, result.traced.count)
-    times: dict[str, list[int]] = {}
-    for record in result.nodes.records.values():
-        times.setdefault(record.op, []).append(int(record.time.total))
+    times = by_key((record.op, int(record.time.total)) for record in result.nodes.records.values())
     total = sum(map(sum, times.values())) or 1
     rows = [
         Row([words(op), number(len(of), ",d"), number(sum(of) / runs / 1000, ",.3f"), _share(sum(of) / total)])

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import WEIGHTED
@@ -207,12 +208,7 @@ class Program:
 
     def consumers(self) -> dict[Value, list[Operation]]:
         """The operations that read each value, each as often as it does; values that none reads have no entry."""
-        found: dict[Value, list[Operation]] = {}
-        for operation in self.operations:
-            for value in operation.inputs:
-                if value is not None:
-                    found.setdefault(value, []).append(operation)
-        return found
+        return by_key((value, one) for one in self.operations for value in one.inputs if value is not None)
 
     def uses(self) -> Counter[Value]:
         """How often each value is read, being an output of the program counted once."""

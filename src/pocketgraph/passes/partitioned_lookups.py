@@ -14,9 +14,9 @@ import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import const
 from pocketgraph.graph.op_traits import PASSES, SELECTS
-from pocketgraph.graph.order import closure
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,13 +16,14 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.function_body import reachable_functions
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.op_traits import ENTER, MERGE, PLACEHOLDERS, ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
 from pocketgraph.litert.narrow_floats import NARROW, widened
 from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.passes.control_flow_lowering import with_binary_switches
@@ -311,11 +311,8 @@ def share_weights(program: Program) -> None:
 
     The steps of a loop have such weights that was written out in training.
     """
-    alike: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
-    for operation in program.operations:
-        if is_layer(operation) and weights(operation).constant is not None:
-            kernel = weights(operation)
-            alike[operation.code, kernel.dtype, kernel.shape].append(operation)
+    fixed = [(weights(one), one) for one in program.operations if is_layer(one) and weights(one).constant is not None]
+    alike = by_key(((one.code, kernel.dtype, kernel.shape), one) for kernel, one in fixed)
     for layers in alike.values():
         if len({weights(operation) for operation in layers}) < 2:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.op_traits import CALLS_PYTHON, FEEDS_TRAINING
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
@@ -106,10 +107,7 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     hints = []
     unknown = [op for op in missing if not opdefs.find(op)]
     hints += [help_with_unknown(unknown)] * bool(unknown)
-    told_of: dict[str, list[str]] = {}
-    for op in missing:
-        if why := why_not(op):
-            told_of.setdefault(why, []).append(op)
+    told_of = by_key((why, op) for op in missing if (why := why_not(op)))
     hints += [
         f"{', '.join(ops)}: {why}" + (f": {', '.join(incoming[:8])}" if why == DATA and incoming else "")
         for why, ops in told_of.items()

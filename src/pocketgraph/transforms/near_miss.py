@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pocketgraph.graph.groups import by_key
+
 
 class Miss(NamedTuple):
     """A place that a rule left alone.
@@ -24,8 +26,4 @@ class Miss(NamedTuple):
 
 def remedies(misses: list[Miss]) -> dict[str, list[Miss]]:
     """The near misses that another rule would help, by that rule."""
-    found: dict[str, list[Miss]] = {}
-    for miss in misses:
-        if miss.remedy:
-            found.setdefault(miss.remedy, []).append(miss)
-    return found
+    return by_key((miss.remedy, miss) for miss in misses if miss.remedy)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pocketgraph.graph.disjoint_sets import DisjointSets
+from pocketgraph.graph.groups import DisjointSets
 from pocketgraph.graph.tensor import Array
 
 MOST_BITS = 8

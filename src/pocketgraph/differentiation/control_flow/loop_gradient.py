@@ -15,7 +15,7 @@ from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Node, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32, RESOURCE
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.passes.control_flow_lowering import PARALLEL
 
 

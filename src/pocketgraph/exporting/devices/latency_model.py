@@ -30,6 +30,7 @@ from pocketgraph.exporting.devices.family_times import (
     yardstick_operations,
     yardstick_times,
 )
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.tensor import Array
 
 EQUAL = 0.05  # how much it counts that families are slowed down equally, beside one device's published times
@@ -160,9 +161,7 @@ def _times_of(device: Device, precision: str) -> list[PublishedTime]:
 
 def _fitted(known: Sequence[PublishedTime]) -> tuple[Array, dict[str, float]]:
     """Weights and slowdowns that give the published times best; every device counts as much as any other."""
-    by_device: dict[str, list[PublishedTime]] = {}
-    for time in known:
-        by_device.setdefault(time.device, []).append(time)
+    by_device = by_key((time.device, time) for time in known)
     weights: Array = np.ones(len(FAMILIES))
     slowdowns: dict[str, float] = {}
     for _ in range(ROUNDS):

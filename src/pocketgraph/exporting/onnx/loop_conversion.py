@@ -12,8 +12,8 @@ from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
-from pocketgraph.graph.order import closure
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop

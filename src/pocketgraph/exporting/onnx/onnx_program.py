@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from pocketgraph.graph import DType, Shape
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
 

@@ -15,8 +15,8 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, STRING
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import SWITCH, VARIABLES, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes.infer import infer, postorder
 from pocketgraph.passes.inlining import inlined
 

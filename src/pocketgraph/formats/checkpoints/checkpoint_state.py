@@ -10,6 +10,7 @@ from pathlib import Path
 from pocketgraph.errors import FormatError, did_you_mean
 from pocketgraph.formats.content import TABLE_MAGIC, Kind, of_tail
 from pocketgraph.formats.files import mapped
+from pocketgraph.graph.groups import by_key
 from pocketgraph.pages.quantities import listed
 from pocketgraph.protobuf.c_escapes import unescaped
 
@@ -75,11 +76,12 @@ def v1_files(prefix: str) -> list[str]:
         return []
     if os.path.isfile(prefix):
         return [prefix] if not _SHARD.fullmatch(prefix) and _is_v1(prefix) else []
-    shards: dict[int, list[str]] = {}
-    for path in sorted(glob.glob(glob.escape(prefix) + "-?????-of-?????")):
-        match = _SHARD.fullmatch(path)
-        if match and match["count"].isdecimal() and path[len(match["prefix"]) + 1 :][:5].isdecimal():
-            shards.setdefault(int(match["count"]), []).append(path)
+    matches = map(_SHARD.fullmatch, sorted(glob.glob(glob.escape(prefix) + "-?????-of-?????")))
+    shards = by_key(
+        (int(match["count"]), match[0])
+        for match in matches
+        if match and match["count"].isdecimal() and match[0][len(match["prefix"]) + 1 :][:5].isdecimal()
+    )
     if not shards:
         return []
     count, found = max(shards.items(), key=lambda item: len(item[1]))

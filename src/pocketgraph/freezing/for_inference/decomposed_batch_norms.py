@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import CONVOLUTIONS_2D
-from pocketgraph.graph.order import closure
 from pocketgraph.graph.pattern import Match, Pattern, fit
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.graph import Graph, Node, Tensor, canonical
+from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.text_printer import print_attr
 
 KINDS = VANISHED, CAME, CHANGED, REWIRED = "vanished", "came", "changed", "rewired"
@@ -61,10 +62,7 @@ def changes_of_chain(steps: Sequence[AppliedRule], by_step: Sequence[Mapping[str
         steps: in order.
         by_step: ``changes`` of each.
     """
-    blamed: dict[str, list[str]] = {}
-    for step, found in zip(steps, by_step, strict=True):
-        for name in found:
-            blamed.setdefault(name, []).append(step.rule)
+    blamed = by_key((name, step.rule) for step, found in zip(steps, by_step, strict=True) for name in found)
     return {
         name: Change(change.kind, change.how, ", ".join(dict.fromkeys(_blame(change, blamed.get(name, [])))))
         for name, change in changes(steps[0].before, steps[-1].after).items()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pocketgraph.graph.disjoint_sets import DisjointSets
+from pocketgraph.graph.groups import DisjointSets, by_key
 
 ROW_GAP = 46  # pixels between ranks
 ITEM_GAP = 26  # pixels between neighbours of a rank
@@ -168,9 +168,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -
     for item in reversed(order):
         if readers[item] and sources[item] <= len(readers[item]):  # edges do not get longer by it, together
             rank[item] = min(rank[reader] for reader in readers[item]) - 1
-    held: dict[int, list[int]] = {}
-    for item in order:
-        held.setdefault(rank[item], []).append(item)
+    held = by_key((rank[item], item) for item in order)
     shift = 0
     for level in sorted(held):
         for number, item in enumerate(held[level]):

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
+from pocketgraph.graph.groups import by_key
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
 
@@ -30,10 +31,7 @@ def _sequences(indices: Array, values: Array, shape: tuple[int, ...]) -> dict[tu
         raise RunError(f"indices of shape {list(indices.shape)} for {values.size} values of shape {list(shape)}")
     if indices.size and bool(((indices < 0) | (indices >= np.array(shape))).any()):
         raise RunError(f"indices point outside {list(shape)}")
-    found: dict[tuple[int, ...], list[Any]] = {}
-    for row, value in zip(indices.tolist(), values.tolist(), strict=True):
-        found.setdefault(tuple(row[:-1]), []).append(value)
-    return found
+    return by_key((tuple(row[:-1]), value) for row, value in zip(indices.tolist(), values.tolist(), strict=True))
 
 
 @kernel("EditDistance")

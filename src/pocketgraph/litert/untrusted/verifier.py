@@ -13,6 +13,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -314,21 +315,10 @@ class _Model:
 
     def _no_recursion(self) -> None:
         """Refuses subgraphs that call themselves: native code would do so until its stack is full."""
-        waiting = {number: len(called) for number, called in enumerate(self.calls)}
-        callers: dict[int, list[int]] = {}
-        for number, called in enumerate(self.calls):
-            for other in called:
-                callers.setdefault(other, []).append(number)
-        free = [number for number, count in waiting.items() if not count]
-        done = 0
-        while free:
-            done += 1
-            for caller in callers.get(free.pop(), ()):
-                waiting[caller] -= 1
-                if not waiting[caller]:
-                    free.append(caller)
-        if done < len(self.calls):
-            raise FormatError("a subgraph calls itself")
+        try:
+            TopologicalSorter(dict(enumerate(self.calls))).prepare()
+        except CycleError:
+            raise FormatError("a subgraph calls itself") from None
 
 
 def _code(table: Table) -> int:

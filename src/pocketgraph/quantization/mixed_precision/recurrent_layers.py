@@ -7,10 +7,9 @@ operations on single numbers around them stay in float.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.litert.operator_traits import HYBRID
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
@@ -23,17 +22,21 @@ def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
     Two layers with the same weights are steps of a loop when one depends on the other. What is between them belongs to
     the loop, and what is made of it up to the next layer with weights.
     """
-    users: dict[Value, list[Operation]] = {}
-    for operation in program.operations:
-        if is_quantizable_layer(operation):
-            users.setdefault(operator_rules.weights(operation), []).append(operation)
+    users = by_key((operator_rules.weights(one), one) for one in program.operations if is_quantizable_layer(one))
+    readers, makers = program.consumers(), program.producers()
+
+    def following(one: Operation) -> list[Operation]:
+        return [reader for value in one.outputs for reader in readers.get(value, ())]
+
+    def leading(one: Operation) -> list[Operation]:
+        return [makers[value] for value in one.inputs if value in makers]
+
     inside: set[Operation] = set()
     for layers in users.values():
         if len(layers) > 1:
-            after = _follow(program.operations, layers[:1], lambda one: one.inputs, lambda one: one.outputs)
+            after = set(closure(layers[:1], following))
             if layers[-1] in after:
-                backwards = program.operations[::-1]
-                before = _follow(backwards, layers[-1:], lambda one: one.outputs, lambda one: one.inputs)
+                before = set(closure(layers[-1:], leading))
                 inside |= after & before
     made = {value for operation in inside for value in operation.outputs}
     for operation in program.operations:
@@ -47,22 +50,6 @@ def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
     ordered = [operation for operation in program.operations if operation in inside]
     layers = [operation for operation in ordered if is_quantizable_layer(operation) and operation.code in HYBRID]
     return layers, [operation for operation in ordered if operation not in layers]
-
-
-def _follow(
-    operations: Iterable[Operation],
-    start: list[Operation],
-    reads: Callable[[Operation], Iterable[Value | None]],
-    makes: Callable[[Operation], Iterable[Value | None]],
-) -> set[Operation]:
-    """The operations that some of these lead to, themselves included."""
-    found = set(start)
-    reached = {value for operation in start for value in makes(operation) if value is not None}
-    for operation in operations:
-        if operation not in found and any(value in reached for value in reads(operation)):
-            found.add(operation)
-            reached.update(value for value in makes(operation) if value is not None)
-    return found
 
 
 def apply(state: QuantizationState) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.masked_scores import normalized_scores
 from pocketgraph.quantization.core.observation import Observation

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import QINT32, QUINT8
+from pocketgraph.graph.groups import by_key
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range, widened_range
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
@@ -35,11 +36,9 @@ class EightBitParts:
         self.graph = graph
         self.kept = kept
         self.feeds = feeds
-        self.readers: dict[str, list[Node]] = {}
-        for node in graph:
-            if node.name in needed:
-                for name in dict.fromkeys(node_name(ref) for ref in node.data_inputs):
-                    self.readers.setdefault(name, []).append(node)
+        self.readers = by_key(
+            (name, n) for n in graph if n.name in needed for name in dict.fromkeys(map(node_name, n.data_inputs))
+        )
         self.inside = {n.name for n in graph if n.name in needed and n.op in CANDIDATES and self.is_plain(n)}
         while True:
             out = {name for name in self.inside if not self.fits(self.graph[name])}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import DisjointSets
 from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
 from pocketgraph.runtime.engines.grouping import grouped, merged

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import DisjointSets
 from pocketgraph.graph.op_traits import ENTER, EXIT, MERGE, NEXT_ITERATION
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, consumers, runs_after
 
 DEEPEST = 50  # levels of nested loops; real graphs have two or three
 
@@ -62,7 +62,7 @@ def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str,
     """
     frames: dict[str, LoopFrame] = {}
     reason: dict[str, str] = {}
-    consumers: dict[str, list[str]] = {}
+    readers = consumers(items, fed)
     ready: list[str] = []
     outside: list[str] = []
 
@@ -94,16 +94,14 @@ def frames_of(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str,
 
     free = {name for name, item in items.items() if item.node.op == "Const" and not item.control}
     for name, item in items.items():
-        sources = [e.node for e in item.data if e not in fed] + list(item.control)
-        for source in sources:
-            consumers.setdefault(source, []).append(name)
+        sources = list(runs_after(item, fed))
         if all(source in free for source in sources) or any(e in fed for e in item.data):
             first_fed = next((str(e) for e in item.data if e in fed), sources[0] if sources else "")
             place(name, first_fed, ROOT)
     while ready:
         name = ready.pop()
         if name not in free:
-            for consumer in consumers.get(name, ()):
+            for consumer in readers.get(name, ()):
                 place(consumer, name, frames[name])
     if outside:
         raise RunError("Invalid loop structure: an Exit outside of any loop", where=f"node '{outside[0]}'")

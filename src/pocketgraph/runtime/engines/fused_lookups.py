@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import PASSES, SELECTS
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item

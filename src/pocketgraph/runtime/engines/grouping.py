@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
-from pocketgraph.graph.disjoint_sets import DisjointSets
+from pocketgraph.graph.groups import DisjointSets
 
 MOST_MERGES = 64  # each looks once at everything that depends on each other: milliseconds in graphs of thousands
 

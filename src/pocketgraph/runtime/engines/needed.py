@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import by_key, closure
 
 
 class Item(NamedTuple):
@@ -91,6 +91,16 @@ def needed(
 def with_producers(items: Mapping[str, Item], names: Iterable[str]) -> set[str]:
     """Those of these nodes that are among the items, and all that compute what they take; waits do not count."""
     return set(closure(names, lambda name: (endpoint.node for endpoint in items[name].data), items.__contains__))
+
+
+def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
+    """The nodes whose results a node takes in the run, and those that it waits for, each once."""
+    return dict.fromkeys((*(endpoint.node for endpoint in item.data if endpoint not in fed), *item.control))
+
+
+def consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
+    """For each node those that run after it, by name; one that none waits for has no entry."""
+    return by_key((source, name) for name, item in items.items() for source in runs_after(item, fed))
 
 
 def check_counts(items: Mapping[str, Item]) -> None:

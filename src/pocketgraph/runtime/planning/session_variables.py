@@ -22,10 +22,10 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import EXIT, HANDS_ON, MERGE, REFERENCES, SWITCH, VIEWS, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
-from pocketgraph.runtime.engines.needed import Item, item_of, needed
+from pocketgraph.runtime.engines.needed import Item, consumers, item_of, needed
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.state.variables import Variable
@@ -299,12 +299,7 @@ def _behind(items: Mapping[str, Item], written: Mapping[str, list[str]], bits: M
     for variable, writers in written.items():
         for writer in writers:
             behind[writer] = behind.get(writer, 0) | bits[variable]
-    readers: dict[str, list[str]] = {}
-    for name, item in items.items():
-        for endpoint in item.data:
-            readers.setdefault(endpoint.node, []).append(name)
-        for waited in item.control:
-            readers.setdefault(waited, []).append(name)
+    readers = consumers(items, ())
     waiting = deque(behind)
     while waiting:
         name = waiting.popleft()

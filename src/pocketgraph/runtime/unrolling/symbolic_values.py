@@ -10,8 +10,8 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import ENTER, PASSES, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines.needed import Item
 

@@ -10,9 +10,9 @@ from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name, opdefs
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import canonical
 from pocketgraph.graph.op_traits import FUNCTION_CALLS
-from pocketgraph.graph.order import closure
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat

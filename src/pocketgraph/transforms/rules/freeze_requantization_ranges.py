@@ -13,6 +13,7 @@ from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.groups import by_key
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import transform
 
@@ -69,10 +70,8 @@ def freeze_requantization_ranges(
         raise TransformError(f"expected a single 'min_max_log_file' parameter but found {found} occurrences")
     if not any(min_max_log_file):
         raise TransformError("You must pass a file name to min_max_log_file")
-    records: dict[str, list[Range]] = {}
-    for path in min_max_log_file:
-        for name, low, high in _read_log(os.path.expanduser(path)):
-            records.setdefault(name, []).append((low, high))
+    logs = map(_read_log, map(os.path.expanduser, min_max_log_file))
+    records = by_key((name, (low, high)) for log in logs for name, low, high in log)
     if not records:
         raise TransformError(
             "No min/max range logs were found in the log file",

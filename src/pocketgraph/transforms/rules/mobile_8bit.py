@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.transforms import tool
 from pocketgraph.transforms.near_miss import Miss

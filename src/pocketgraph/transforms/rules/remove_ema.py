@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import replace_matches
-from pocketgraph.graph.order import closure
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.convolution_facts import copied

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pocketgraph.budgets import check_time
+from pocketgraph.graph.groups import by_key
 from pocketgraph.kernels.text.regex import syntax_tree
 from pocketgraph.kernels.text.regex.character_classes import Ranges, utf8_sequences
 from pocketgraph.kernels.text.regex.syntax import PatternError
@@ -129,9 +130,7 @@ class Nfa:
 
     def _of_sequences(self, sequences: Iterable[Ranges], then: int) -> int:
         """One step for all first bytes, with a step behind each for the bytes that may follow it."""
-        behind: dict[tuple[int, int], list[Ranges]] = {}
-        for first, *rest in sequences:
-            behind.setdefault(first, []).append(tuple(rest))
+        behind = by_key((first, tuple(rest)) for first, *rest in sequences)
         ways = [
             (low, high, self._of_sequences(rests, then) if rests[0] else then)
             for (low, high), rests in behind.items()

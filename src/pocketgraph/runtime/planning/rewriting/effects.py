@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
-from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, EXIT, ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, runs_after
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 UNORDERED = ops_with(
@@ -131,11 +130,6 @@ def numbers(bits: int) -> Iterator[int]:
         number = bits.bit_length() - 1
         bits ^= 1 << number
         yield number
-
-
-def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
-    """The nodes whose results a node takes in the run, and those that it waits for, each once."""
-    return dict.fromkeys((*(endpoint.node for endpoint in item.data if endpoint not in fed), *item.control))
 
 
 def computed(plan: Plan, item: Item) -> list[str]:

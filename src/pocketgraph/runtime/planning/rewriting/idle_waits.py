@@ -13,9 +13,9 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, runs_after
 from pocketgraph.runtime.engines.reference_arguments import is_plain
-from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, runs_after, takes_variable
+from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
 MOST_WAITS = 16  # nodes that a NoOp hands on; it stays where it waits for more
 BRANCHING = ops_with("control_flow")

@@ -14,8 +14,8 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SWITCH
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, MERGE, NEXT_ITERATION
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.engines.needed import Item, item_of
+from pocketgraph.runtime.engines.needed import Item, consumers, item_of, runs_after
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
-from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure, runs_after
+from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure
 
 
 def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
@@ -91,9 +91,9 @@ def _is_dead(endpoint: Endpoint, dead: Collection[str], predicates: Mapping[str,
 
 def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapping[str, bool]) -> set[str]:
     """The nodes that never run."""
-    consumers = _consumers(items, fed)
+    readers = consumers(items, fed)
     dead: set[str] = set()
-    waiting = [consumer for switch in predicates for consumer in consumers.get(switch, ())]
+    waiting = [consumer for switch in predicates for consumer in readers.get(switch, ())]
     while waiting:
         name = waiting.pop()
         if name in dead or items[name].node.op == "ControlTrigger":
@@ -106,15 +106,15 @@ def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapp
             is_dead = len(data) < len(item.data) or any(c in dead for c in item.control)
         if is_dead:
             dead.add(name)
-            waiting.extend(consumers.get(name, ()))
+            waiting.extend(readers.get(name, ()))
     return dead
 
 
 def _behind_effects(items: Mapping[str, Item], fed: Collection[Endpoint]) -> set[str]:
     """The nodes that have an effect, or read what effects change, and those that come after such a node."""
     waiting = [name for name, item in items.items() if _has_effect(item, items, fed)]
-    consumers = _consumers(items, fed) if waiting else {}
-    return set(closure(waiting, lambda name: consumers.get(name, ())))
+    readers = consumers(items, fed) if waiting else {}
+    return set(closure(waiting, lambda name: readers.get(name, ())))
 
 
 def _has_effect(item: Item, items: Mapping[str, Item], fed: Collection[Endpoint]) -> bool:
@@ -124,11 +124,3 @@ def _has_effect(item: Item, items: Mapping[str, Item], fed: Collection[Endpoint]
         endpoint not in fed and is_reference_output(items[endpoint.node].node.op, endpoint.port)
         for endpoint in item.data
     )
-
-
-def _consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, item in items.items():
-        for source in runs_after(item, fed):
-            found.setdefault(source, []).append(name)
-    return found

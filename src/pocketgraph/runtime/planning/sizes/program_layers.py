@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.graph import Node, canonical, parse_ref
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import HEAVY
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.sizes.open_program import Origins, SizeOperand
 from pocketgraph.runtime.planning.call_key import CallKey

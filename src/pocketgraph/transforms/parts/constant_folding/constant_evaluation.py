@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
 from pocketgraph.transforms.parts.constant_folding.flow import Flow

@@ -11,8 +11,8 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, ops_with
-from pocketgraph.graph.order import closure
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep

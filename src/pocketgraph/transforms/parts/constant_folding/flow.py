@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pocketgraph.errors import GraphError, TransformError, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.graph.entry_points import unknown_node_hint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, NO_DEFAULT_PLACEHOLDERS
 from pocketgraph.graph.opdefs import known_output_dtypes
-from pocketgraph.graph.order import closure
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
 
 
