@@ -205,3 +205,10 @@ def test_letters_of_utf_8_end_at_a_zero_byte() -> None:
     for op, expected in (("StringLower", [b"z\xef\xbf\xbdz", b"\xef\xbf\xbd", b"", b"\xc3\xa4b"]),
                          ("StringUpper", [b"Z\xef\xbf\xbdZ", b"\xef\xbf\xbd", b"", b"\xc3\x84B"])):  # fmt: skip
         assert evaluate(Node("n", op, ("x",), {"encoding": b"utf-8"}), [given])[0].tolist() == expected
+
+
+@pytest.mark.parametrize(("most", "shown"), [(-2, b"1"), (-1, b"1"), (0, b"..."), (1, b"1")])
+def test_of_a_scalar_nothing_is_shown_where_no_element_may_be(most: int, shown: bytes) -> None:
+    """As StringFormat of TensorFlow 2.21 shows the int32 1."""
+    node = Node("y", "StringFormat", ("x",), {"template": b"a {} b", "placeholder": b"{}", "summarize": most})
+    assert evaluate(node, [np.array(1, np.int32)])[0].item() == b"a " + shown + b" b"

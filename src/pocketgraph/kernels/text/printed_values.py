@@ -54,7 +54,7 @@ def nested(values: Any, ends: int) -> str:
         between = "\n" * inner + " " * (depth + 1) if inner else " "
         return "[" + ("" if limit or not count else between) + between.join(rows) + "]"
 
-    return shown(array if array.ndim else array[()], 0)
+    return shown(array, 0) if array.ndim else shown(array[()], 0) if limit else "..."
 
 
 def escaped(value: bytes, beyond_ascii: bool = False) -> str:

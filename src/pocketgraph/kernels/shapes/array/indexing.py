@@ -101,8 +101,9 @@ def sliced(
             axis += 1
             if strides is not None and (strides[entry] == 0 or (strides[entry] < 0 and size is not None)):
                 raise GraphError(f"a single index has a stride of {strides[entry]}, not 1")
-            if None not in (size, begin, end, strides) and not -size <= begin[entry] < size:
-                raise GraphError(f"slice index {begin[entry]} of dimension {axis - 1} of {shape} is out of bounds")
+            at = begin[entry] if begin is not None and end is not None and strides is not None else None
+            if at is not None and size is not None and not -size <= at < size:
+                raise GraphError(f"slice index {at} of dimension {axis - 1} of {shape} is out of bounds")
         else:
             size = shape.dims[axis]
             axis += 1
