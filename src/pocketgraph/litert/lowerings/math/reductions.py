@@ -72,8 +72,8 @@ def _is_reshaped(emit: Emit, source: Value) -> bool:
 
 
 def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:
-    """The reduction with neighbouring axes as one and without those of 1, for which XNNPACK takes up to 30 times as long;
-    over one after the other where there are still too many."""
+    """The reduction with neighbouring axes as one and without those of 1, for which XNNPACK takes up to 30 times as
+    long; over one after the other where there are still too many."""
     runs: list[tuple[bool, int]] = []  # whether it is reduced, and its size
     for axis, size in enumerate(source.shape):
         is_reduced = axis in axes
