@@ -257,6 +257,20 @@ def test_padding_that_same_would_add_is_the_convolutions_own(pads: tuple[int, in
     check(graph(text, pads=rows, w=floats(3, 3, 3, 4)), operators, 1, 6, 6, 3)
 
 
+def test_means_of_groups_of_channels_have_few_axes() -> None:
+    """A small diffusion step takes 0.8 of the time so."""
+    model = graph(
+        """
+        x = Placeholder(dtype=float, shape=[1,6,6,8])
+        v = Reshape(x, groups, T=float, Tshape=int32)
+        m = Mean(v, axes, T=float, Tidx=int32, keep_dims=true)
+        y = SquaredDifference(v, m, T=float)
+        """,
+        groups=np.array([1, 6, 6, 4, 2], np.int32), axes=np.array([1, 2, 4], np.int32),
+    )  # fmt: skip
+    check(model, ["RESHAPE", "MEAN", "SQUARED_DIFFERENCE", "RESHAPE"], 1, 6, 6, 8)
+
+
 def test_reshapes_in_a_row_are_one() -> None:
     text = PLACEHOLDER + """
         a = Reshape(x, flat, T=float, Tshape=int32)

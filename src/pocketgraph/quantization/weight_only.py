@@ -13,7 +13,12 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.canonical.masked_values import bound_masks
-from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
+from pocketgraph.quantization.conversion.constant_compression import (
+    PRODUCTS,
+    compressed,
+    gather_quantized,
+    quantized_table,
+)
 from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import operator_rules, step_limits
@@ -187,8 +192,8 @@ def with_quantized_weights(
         dynamic: have LiteRT compute with eight bits too where it quantizes operands by itself and that pays; otherwise,
             and for all other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
-        with_tables: have constants that rows are taken from in eight bits as well, as embeddings are, and layers in
-            loops and branches; a graph has no place for those.
+        with_tables: have constants that rows are taken from in eight bits as well, as embeddings are, those that
+            products read which are no layers, and layers in loops and branches; a graph has no place for those.
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers, as those in
             loops and branches have in any case.
         halves: the layers that get float16 weights, which are expanded when the model is loaded.
@@ -242,5 +247,5 @@ def with_quantized_weights(
                 operations.append(expansion)
             operation.inputs[at] = shared[kernel]
         operations.append(operation)
-    result.operations = operations
+    result.operations = compressed(operations, PRODUCTS)[0] if with_tables else operations
     return result

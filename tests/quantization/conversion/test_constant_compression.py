@@ -17,6 +17,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
+from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import float_program
@@ -87,6 +88,26 @@ def test_factors_of_a_normalization_are_a_byte_each() -> None:
     assert snr > plain_snr - 1.5
     assert "1 large constants that are read as floats are kept in eight bits (2,560 numbers)" in outcome.notes
     assert not any("large constants" in note for note in plain.notes)
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+def test_a_matrix_for_each_part_is_codes_in_the_file(is_static: bool) -> None:
+    """As the votes of capsules have: a product that is no layer, as each part has weights of its own."""
+    matrices = rng.normal(size=(72, 4, 32)).astype(np.float32)
+    x, y = Value("x", FLOAT, (72, 1, 4)), Value("y", FLOAT, (72, 1, 32))
+    kept = Value("w", FLOAT, matrices.shape, Constant.of(matrices))
+    program = Program([x], [y], [Operation("BATCH_MATMUL", [x, kept], [y], {"adj_x": False, "adj_y": False})])
+    if is_static:
+        made = with_compressed_constants(ConvertedProgram(program, {}, []), ())[0].program
+    else:
+        made = with_quantized_weights(program, dynamic=True)
+    assert [operation.code for operation in made.operations] == ["DEQUANTIZE", "BATCH_MATMUL"]
+    assert program.operations[0].inputs[1] is kept
+    assert len(model_bytes(made)) < len(model_bytes(program)) - 2.8 * matrices.size
+    values = rng.normal(size=(72, 1, 4)).astype(np.float32)
+    (found,) = ProgramRunner(made)([values])
+    expected = values @ matrices
+    assert ((found - expected) ** 2).sum() < 1e-4 * (expected**2).sum()
 
 
 @pytest.mark.parametrize("odd", [0, np.inf, np.nan])

@@ -60,6 +60,28 @@ def test_one_row_of_scores_is_given_in_float_but_not_by_an_only_layer() -> None:
     assert float_ends(single, single.operations, {}, []) == []
 
 
+def test_a_row_that_is_computed_on_in_float_is_given_in_float() -> None:
+    """As of an embedding whose length is taken off; the layer in front, and one that codes read too, keep theirs."""
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        h = MatMul(x, w1, T=float)
+        e = MatMul(h, w2, T=float)
+        s = Square(e, T=float)
+        axis = Const(int32 [1])
+        l = Sum(s, axis, T=float, Tidx=int32, keep_dims=true)
+        r = Rsqrt(l, T=float)
+        y = Mul(e, r, T=float)
+        z = Tanh(e, T=float)
+    """)
+    weights = [const(name, rng.normal(size=(8, 8)).astype(np.float32)) for name in ("w1", "w2")]
+    program = float_program(Graph([*graph, *weights]), ["y", "z"])
+    layers = [operation for operation in program.operations if operation.code == "FULLY_CONNECTED"]
+    assert float_ends(program, layers, {}, []) == layers[1:]
+    tanh = [operation for operation in program.operations if operation.code == "TANH"]
+    assert float_ends(program, [*layers, *tanh], {}, []) == []
+
+
 def test_what_stays_in_float_makes_weights_no_larger_than_allowed() -> None:
     program = products(64, 64, 64, 8, 8, 64, 64)
     sensitivity = {operation.outputs[0]: 1.0 for operation in program.operations}

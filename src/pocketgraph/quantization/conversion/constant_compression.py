@@ -10,7 +10,7 @@ over places. A file would hold four bytes for each of their numbers. LiteRT expa
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,9 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range, quantized
 from pocketgraph.quantization.mixed_precision.float_layers import preparation
 
+PRODUCTS = frozenset(("BATCH_MATMUL",))
+"""Not a trait: products that may have a constant operand without being layers, as of a matrix for each part."""
+
 
 def with_compressed_constants(
     converted: ConvertedProgram, untouched: Collection[Value]
@@ -38,17 +41,29 @@ def with_compressed_constants(
             units to one.
     """
     program = converted.program
+    operations, found = compressed(program.operations, ARITHMETIC | PRODUCTS, untouched)
+    if not found:
+        return converted, []
+    numbers = sum(value.size for value in found)
+    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({numbers:,} numbers)"
+    return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
+
+
+def compressed(
+    operations: Sequence[Operation], operators: Collection[str], untouched: Collection[Value] = ()
+) -> tuple[list[Operation], list[Value]]:
+    """The operations with large constants that these operators read, and tables, in codes; and which those are."""
     stored: dict[Value, Value | None] = {}
     expanded: dict[Value, Value] = {}
-    operations: list[Operation] = []
-    for operation in program.operations:
+    result: list[Operation] = []
+    for operation in operations:
         if is_table(operation) and operation.outputs[0].dtype is FLOAT:
             table = operation.operands[0]
             coded = stored.setdefault(table, _coded(table, math.inf))
             if coded is not None:
-                operations += gather_quantized(operation, coded)
+                result += gather_quantized(operation, coded)
                 continue
-        elif operation.code in ARITHMETIC and operation.outputs[0] not in untouched:
+        elif operation.code in operators and operation.outputs[0] not in untouched:
             inputs = list(operation.inputs)
             for at, value in enumerate(inputs):
                 is_large = (
@@ -63,17 +78,12 @@ def with_compressed_constants(
                     continue
                 if value not in expanded:
                     expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
-                    operations.append(Operation("DEQUANTIZE", [coded], [expanded[value]]))
+                    result.append(Operation("DEQUANTIZE", [coded], [expanded[value]]))
                 inputs[at] = expanded[value]
             if inputs != operation.inputs:
                 operation = operation.replace(inputs=inputs)
-        operations.append(operation)
-    found = [value for value, coded in stored.items() if coded is not None]
-    if not found:
-        return converted, []
-    numbers = sum(value.size for value in found)
-    note = f"{len(found)} large constants that are read as floats are kept in eight bits ({numbers:,} numbers)"
-    return replace(converted, program=Program(list(program.inputs), list(program.outputs), operations)), [note]
+        result.append(operation)
+    return result, [value for value, coded in stored.items() if coded is not None]
 
 
 def gather_quantized(operation: Operation, coded: Value) -> list[Operation]:

@@ -71,20 +71,40 @@ def float_ends(
 
     The scores of samples not seen reach farther than those seen, and codes would cut off just what decides. Where there
     is one row of scores it costs nothing; where there are many, it is done when their codes would make more noise than
-    everything else together.
+    everything else together. What is computed of such a row in float, as its length is taken off an embedding, does not
+    make it another one.
     """
     ends = set(scores(program))
+    one_row = ends | _before_floats(program, set(coded))
     layers = [operation for operation in coded if is_layer(operation)]
     total = sum(sensitivity.values())
     found = []
     for operation in layers:
         value = operation.outputs[0]
-        if operation.code not in HYBRID or value not in ends or operation in keep:
+        if operation.code not in HYBRID or operation in keep:
             continue
-        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= step_limits.MOST_FLOAT_SCORES
-        is_one_row = value.size == value.shape[-1] and len(layers) > 1
+        is_few = value in ends and value.size <= step_limits.MOST_FLOAT_SCORES
+        is_loud = is_few and sensitivity.get(value, 0.0) > total / 2
+        is_one_row = value in one_row and value.size == value.shape[-1] and len(layers) > 1
         if is_loud or is_one_row:
             found.append(operation)
+    return found
+
+
+def _before_floats(program: Program, coded: Collection[Operation]) -> set[Value]:
+    """Results of layers behind which, up to the outputs, all operations compute in float."""
+    producers, readers = program.producers(), program.consumers()
+    waiting, found, seen = list(program.outputs), set[Value](), set[Value]()
+    while waiting:
+        value = waiting.pop()
+        before = producers.get(value)
+        if before is None or value in seen:
+            continue
+        seen.add(value)
+        if is_layer(before) and not any(reader in coded for reader in readers.get(value, [])):
+            found.add(value)
+        elif not is_layer(before) and before not in coded:
+            waiting += [operand for operand in before.inputs if operand is not None]
     return found
 
 

@@ -10,6 +10,7 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS
 from pocketgraph.litert.lowerings.pieces import in_32_bits
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
@@ -55,17 +56,24 @@ def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
 
 def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:
     shape = [1 if axis in axes else size for axis, size in enumerate(source.shape) if keep or axis not in axes]
-    if len(source.shape) > MOST_AXES:
-        return emit.reshape(_over_few_axes(emit, code, source, axes), shape)
-    is_picture = len(source.shape) <= 4  # which may come to lie channels last, the transpose behind the reduction
-    if source.shape[-1:] == (1,) and len(axes) > 1 and axes[-1] == len(source.shape) - 1 and not is_picture:
-        inner = reduced(emit, code, emit.reshape(source, source.shape[:-1]), axes[:-1], keep=False)
-        return emit.reshape(inner, shape)  # XNNPACK takes 30 times as long where a last axis of 1 is reduced, too
+    rank = len(source.shape)
+    if rank > MOST_AXES or (rank > MOST_DIMENSIONS and (source.shape[-1] == 1 or _is_reshaped(emit, source))):
+        return emit.reshape(_over_few_axes(emit, code, source, axes, keep=keep), shape)
     return emit.add(code, [source, emit.const(axes, np.int32)], shape, keep_dims=keep)
 
 
-def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int]) -> Value:
-    """The reduction with neighbouring axes as one, and over one after the other where there are still too many."""
+def _is_reshaped(emit: Emit, source: Value) -> bool:
+    """Whether a reshape gave a value its axes, as of the groups of a normalization: fewer take less time.
+
+    Others may be of a volume, whose channels come to lie last where nothing reshapes it.
+    """
+    before = next((each for each in reversed(emit.operations) if source in each.outputs), None)
+    return before is not None and before.code == "RESHAPE"
+
+
+def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:
+    """The reduction with neighbouring axes as one and without those of 1, for which XNNPACK takes up to 30 times as
+    long; over one after the other where there are still too many."""
     runs: list[tuple[bool, int]] = []  # whether it is reduced, and its size
     for axis, size in enumerate(source.shape):
         is_reduced = axis in axes
@@ -84,7 +92,7 @@ def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int]) -> Val
             sizes = [math.prod(sizes[:last]), sizes[last], math.prod(sizes[last + 1 :])]
             source = reduced(emit, code, emit.reshape(source, sizes), [1], keep=False)
         else:
-            source = reduced(emit, code, emit.reshape(source, sizes), places, keep=False)
+            source = reduced(emit, code, emit.reshape(source, sizes), places, keep=keep)
         runs = [run for place, run in enumerate(runs) if place not in places]
     return source
 
