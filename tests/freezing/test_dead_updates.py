@@ -576,3 +576,148 @@ def test_whole_numbers_are_divided_where_no_row_comes_twice(kind: str) -> None:
         assert with_assigned_values(graph, ["y"], ["v"])[0] is graph
         report = freeze_with_report(graph, "y", stored, control_flow="lower")
         assert "what 'y' read of 'v' after 'put' is not followed; the stored value is taken" in report.warnings
+
+
+LOOP = """
+    x = Placeholder(dtype=float, shape=[2])
+    n = Placeholder(dtype=int32, shape=[])
+    v = VarHandleOp(dtype=float, shape=[2])
+    zero = Const(int32 0)
+    handle = Enter(v, T=resource, frame_name="loop", is_constant=true)
+    limit = Enter(n, T=int32, frame_name="loop", is_constant=true)
+    given = Enter(x, T=float, frame_name="loop", is_constant=true)
+    i = Enter(zero, T=int32, frame_name="loop")
+    a = Enter(x, T=float, frame_name="loop")
+    at = Merge(i, next, T=int32, N=2)
+    sum = Merge(a, next_sum, T=float, N=2)
+    less = Less(at, limit, T=int32)
+    go = LoopCond(less)
+    at_way = Switch(at, go, T=int32)
+    sum_way = Switch(sum, go, T=float)
+    at_in = Identity(at_way:1, T=int32)
+    sum_in = Identity(sum_way:1, T=float)
+    write = AssignAddVariableOp(handle, given, ^at_in, dtype=float)
+    one = Const(int32 1, ^write)
+    more = AddV2(at_in, one, T=int32)
+    BODY
+    next = NextIteration(more, T=int32)
+    next_sum = NextIteration(total, T=float)
+    y = Exit(sum_way, T=float)
+"""
+PLAIN_BODY = "total = AddV2(sum_in, given, T=float)"
+
+
+def test_a_round_of_a_loop_goes_on_waiting_where_an_assignment_is_dropped() -> None:
+    """TensorFlow 1.15 refused the graph whose constant waited for nothing: "has inputs from different frames"."""
+    graph = parse(LOOP.replace("BODY", PLAIN_BODY))
+    report = freeze_with_report(graph, "y", {"v": Tensor.from_numpy(np.float32([1, 2]))}, control_flow="lower")
+    left, lines = without_dead_updates(graph, ["y"])
+    assert lines.keys() == {"write"}
+    assert left["write"].op == "Identity"
+    assert left["write"].inputs == ("given", "^at_in")
+    assert left["one"].inputs == ("^write",)
+    for one in (left, report.graph):
+        with Session(one) as session:
+            assert session.run(["y"], {"x": np.float32([1, 3]), "n": np.int32(3)})[0].tolist() == [4, 12]
+
+
+def test_what_a_loop_assigns_is_told() -> None:
+    body = "now = ReadVariableOp(handle, ^write, dtype=float)\n    total = AddV2(sum_in, now, T=float)"
+    report = freeze_with_report(
+        parse(LOOP.replace("BODY", body)), "y", {"v": Tensor.from_numpy(np.float32([1, 2]))}, control_flow="lower"
+    )
+    told = "what 'now' read of 'v' after 'write' is not followed; the stored value is taken"
+    assert told in report.warnings
+
+
+def test_what_is_assigned_after_a_loop_is_followed() -> None:
+    """TensorFlow 1.15 gives three times what the loop summed up."""
+    text = LOOP.replace("BODY", PLAIN_BODY).replace("    y = Exit(", "    left = Exit(").replace(", ^write)", ")")
+    text = "\n".join(line for line in text.splitlines() if "write =" not in line)
+    graph = parse(
+        text + "\n    handle_in = ReadVariableOp(v, dtype=float)"
+        "\n    set = AssignVariableOp(v, left, dtype=float)\n    now = ReadVariableOp(v, ^set, dtype=float)"
+        "\n    three = Const(float 3)\n    y = Mul(now, three, T=float)"
+    )
+    graph = graph.replace(
+        [node.replace(inputs=[*node.inputs, "^at_in"]) if node.name == "one" else node for node in graph]
+    )
+    report = freeze_with_report(graph, "y", {"v": Tensor.from_numpy(np.float32([1, 2]))}, control_flow="lower")
+    with Session(without_dead_updates(report.graph, ["y"])[0]) as session:
+        assert session.run(["y"], {"x": np.float32([1, 3]), "n": np.int32(3)})[0].tolist() == [12, 36]
+
+
+def test_a_branch_goes_on_waiting_where_an_assignment_is_dropped() -> None:
+    """``tf.cond`` of TensorFlow 1 has a constant wait for the assignment, which runs on one branch alone."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        p = Placeholder(dtype=bool, shape=[])
+        v = VarHandleOp(dtype=float, shape=[])
+        v_way = Switch(v, p, T=resource)
+        x_way = Switch(x, p, T=float)
+        write = AssignAddVariableOp(v_way:1, x_way:1, dtype=float)
+        yes = Const(float 5, ^write)
+        pivot = Switch(p, p, T=bool)
+        otherwise = Identity(pivot, T=bool)
+        no = Const(float 7, ^otherwise)
+        y = Merge(no, yes, T=float, N=2)
+    """)
+    left, lines = without_dead_updates(graph, ["y"])
+    assert lines == {"write": "'write' (AssignAddVariableOp to 'v') is dropped"}
+    assert left["yes"].inputs == ("^write",)
+    assert left["write"].inputs == ("x_way:1",)
+    for p, expected in ((True, 5), (False, 7)):
+        with Session(left) as session:
+            assert session.run(["y"], {"x": np.float32(1), "p": np.bool_(p)})[0] == expected
+
+
+def test_what_reads_a_dropped_assignments_reference_reads_its_variable() -> None:
+    """The values are those of TensorFlow 1.15's session; the view was refused, as its input was gone."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        two = Const(float 2)
+        twice = Mul(x, two, T=float)
+        sizes = Const(int32 [2, 1])
+        set = Assign(v, twice, T=float)
+        column = Reshape(set, sizes, T=float, Tshape=int32)
+        add = AssignAdd(set, x, T=float)
+        row = Squeeze(column, ^add, T=float, squeeze_dims=[])
+        one = Const(float 1, ^add, ^column)
+        y = Mul(row, one, T=float)
+    """)
+    report = freeze_with_report(graph, "y", {"v": Tensor.from_numpy(np.float32([1, 2]))}, control_flow="lower")
+    with Session(without_dead_updates(report.graph, ["y"])[0]) as session:
+        assert session.run(["y"], {"x": np.float32([1, 3])})[0].tolist() == [3, 9]
+
+
+@pytest.mark.parametrize(
+    ("both", "expected"),
+    [("IdentityN(v, x, T=[float, float])", [10, 20]), ("Merge(v_yes, x_no, T=float, N=2)", [10, 20])],
+)
+def test_what_one_of_several_inputs_was_read_of_changes_with_its_variable(both: str, expected: list[float]) -> None:
+    """The values are those of TensorFlow 1.15's session: both ops hand on the memory of the input that they give."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2])
+        p = Placeholder(dtype=bool, shape=[])
+        v = VariableV2(dtype=float, shape=[2])
+        read = Identity(v, T=float)
+        v_way = Switch(read, p, T=float)
+        x_way = Switch(x, p, T=float)
+        v_yes = Identity(v_way:1, T=float)
+        x_no = Neg(x_way, T=float)
+        both = {both}
+        write = Assign(v, x, ^both, T=float)
+        one = Const(float 1)
+        y = Mul(both, one, ^write, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    report = freeze_with_report(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
+    with Session(report.graph) as session:
+        feeds = {"x": np.float32([10, 20]), "p": np.bool_(True)}
+        assert (
+            session.run(["y"], {key: held for key, held in feeds.items() if key in report.graph})[0].tolist()
+            == expected
+        )
+        if "Merge" in both:
+            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(False)})[0].tolist() == [-10, -20]

@@ -20,12 +20,15 @@ from pocketgraph.graph.op_traits import (
     ENTER,
     FUNCTION_CALLS,
     LOOPS,
+    MERGE,
     REFERENCE_VARIABLES,
     VIEWS,
 )
 from pocketgraph.pages.quantities import listed
 
 T = TypeVar("T")
+STORED_VALUE = "the stored value is taken"
+"""How a line ends that says of which variable a frozen graph may have another value than TensorFlow."""
 
 
 def with_assigned_values(
@@ -64,21 +67,21 @@ def with_assigned_values(
         left = []
         for name in waiting:
             found = functions.accesses(functions.graph, outputs, name)
-            if found is None or not found.writers:
+            if not found.writers:
                 continue
             writers = listed([node.name for node in found.writers], 2, quoted=True)
             readers = sorted(found.unordered & found.live)
             if readers:
                 lines[name] = (
                     f"no edge says whether {listed(readers, 2, quoted=True)} read '{name}' before or after {writers}, "
-                    "so that TensorFlow's answers may differ from run to run; the stored value is taken"
+                    f"so that TensorFlow's answers may differ from run to run; {STORED_VALUE}"
                 )
             readers = sorted(one for one, after in found.readers.items() if after and one in found.live)
             if not found.followed:
                 if readers:
                     lines[name] = (
-                        f"what {listed(readers, 2, quoted=True)} read of '{name}' after {writers} is not followed; the "
-                        "stored value is taken"
+                        f"what {listed(readers, 2, quoted=True)} read of '{name}' after {writers} is not followed; "
+                        f"{STORED_VALUE}"
                     )
                 left.append(name)
             elif found.needs or (out_of_calls and any(use.writes for use in found.calls.values())):
@@ -143,11 +146,10 @@ class _ThreadedFunctions(AccessFinder):
                 call, value = self._handing_on(node, found.calls[node.name], value, dtype)
                 nodes.append(call)
             else:
+                earlier = values.get(at - 1, "")
                 operands = [
-                    self._carried(graph, ref, values[at - 1], dtype, taken, nodes)
-                    if canonical(ref) in found.holders else ref
-                    for ref in node.data_inputs[1:]
-                ]  # fmt: skip
+                    self._carried(graph, found, ref, earlier, dtype, taken, nodes) for ref in node.data_inputs[1:]
+                ]
                 nodes += new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
                 value = nodes[-1].name if value_op(node.op) else operands[0]
             for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
@@ -187,9 +189,7 @@ class _ThreadedFunctions(AccessFinder):
         inputs, waits = list[str](), list(node.control_inputs)
         nodes = list[Node]()
         for ref in node.data_inputs:
-            inputs.append(
-                self._carried(graph, ref, value, dtype, taken, nodes) if canonical(ref) in found.holders else ref
-            )
+            inputs.append(self._carried(graph, found, ref, value, dtype, taken, nodes))
             if inputs[-1] != ref and node_name(ref) in {writer.name for writer in found.writers}:
                 waits.append(f"^{node_name(ref)}")
         node = node.replace(inputs=inputs)
@@ -199,20 +199,28 @@ class _ThreadedFunctions(AccessFinder):
             nodes += reading_value(node, dtype, taken)
         return [*nodes[:-1], nodes[-1].replace(inputs=[*nodes[-1].data_inputs, *waits])]
 
-    def _carried(self, graph: Graph, holder: str, value: str, dtype: DType, taken: set[str], nodes: list[Node]) -> str:
-        """A value behind copies of the Switches, Enters and views that a variable's handle comes through."""
+    def _carried(
+        self, graph: Graph, found: Accesses, holder: str, value: str, dtype: DType, taken: set[str], nodes: list[Node]
+    ) -> str:
+        """A value behind copies of the Switches, Merges, Enters and views that a variable's handle comes through; what
+        is no holder of the variable itself."""
+        if canonical(holder) not in found.holders:
+            return holder
         name, port, _ = parse_ref(holder)
         node = graph[name]
-        if node.op not in BINARY_SWITCHES | ENTER | VIEWS:
-            through = node.data_inputs and node.op not in FUNCTION_CALLS
-            return self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes) if through else value
-        inner = self._carried(graph, node.data_inputs[0], value, dtype, taken, nodes)
+        if not node.data_inputs or node.op in FUNCTION_CALLS:
+            return value
+        count = len(node.data_inputs) if node.op in MERGE else 1
+        sources = node.data_inputs[port:] if node.op == "IdentityN" else node.data_inputs
+        inner = [self._carried(graph, found, ref, value, dtype, taken, nodes) for ref in sources[:count]]
+        if node.op not in BINARY_SWITCHES | ENTER | VIEWS | MERGE:
+            return inner[0]
         copy = claim_name(f"{name}/value", taken)
         op = node.op.removeprefix("Ref")
         kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # which are the handle's
         held = node.dtype("T", RESOURCE)
         kept["T"] = dtype if held is RESOURCE else held.base
-        nodes.append(Node(copy, op, [inner, *node.inputs[1:]], kept))
+        nodes.append(Node(copy, op, [*inner, *node.inputs[count:]], kept))
         return f"{copy}:{port}" if port else copy
 
     def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
@@ -251,7 +259,6 @@ class _ThreadedFunctions(AccessFinder):
         assert scope is not None, "accesses() looked at it"
         root = list(scope)[index].name
         found = self.accesses(scope, results_and_effects(scope), root)
-        assert found is not None, "it was looked at"
         nodes, value = self.threaded(scope, found, root, dtype, in_function=True)
         table = {node.name: node for node in nodes}
         count = len(function_def.arguments(function))

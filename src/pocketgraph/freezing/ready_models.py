@@ -13,6 +13,7 @@ from pocketgraph.formats import Kind, load
 from pocketgraph.formats.detect import of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
+from pocketgraph.freezing.assigned_values import STORED_VALUE
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
@@ -252,8 +253,9 @@ def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
     return notes + [
-        line for line in frozen.warnings if line.startswith(("all signatures", "the signature", "training kept"))
-    ]
+        line for line in frozen.warnings
+        if line.startswith(("all signatures", "the signature", "training kept")) or line.endswith(STORED_VALUE)
+    ]  # fmt: skip
 
 
 def inner_results(graph: Graph) -> tuple[str, ...]:

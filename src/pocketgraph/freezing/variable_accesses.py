@@ -20,15 +20,19 @@ from pocketgraph.graph.op_traits import (
     FUNCTION_CALLS,
     HANDS_ON,
     LOOPS,
+    MERGE,
     PASSES,
     REFERENCE_VARIABLES,
     REFERENCES,
     VIEWS,
 )
-from pocketgraph.graph.order import descendants, on_branches, reachable
+from pocketgraph.graph.order import descendants, inside_loops, on_branches, reachable
 
-SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES)
-"""Ops whose results lie in the memory of their first input."""
+JOINS = (MERGE - REFERENCES) | {"IdentityN"}
+"""Ops whose results lie in the memory of one of their inputs each."""
+
+SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES) | JOINS
+"""Ops whose results lie in the memory of their first input, or of another one."""
 
 UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
@@ -71,6 +75,7 @@ class Use(NamedTuple):
     writes: bool
     needs: bool
     returns: bool = False
+    followed: bool = True
 
 
 class AccessFinder:
@@ -80,18 +85,19 @@ class AccessFinder:
         self.graph = graph
         self._looks_everywhere = looks_everywhere
         self._scopes: dict[str, Graph | None] = {}
-        self._uses: dict[tuple[str, int], Use | None] = {}
+        self._uses: dict[tuple[str, int], Use] = {}
         self._looked_at: Graph | None = None
         self._found: set[str] = set()
 
-    def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses | None:
-        """What uses a variable; None where assignments are in no order or not known."""
+    def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses:
+        """What uses a variable; not ``followed`` where assignments are in no order or not known."""
         is_reference = graph[root].op in REFERENCE_VARIABLES
         holders, writers, reads = {canonical(root)}, list[Node](), set[str]()
         calls: dict[str, Use] = {}
         others: set[str] = set()
         copies: set[str] = set()  # values of TensorFlow 1 that lie where the variable's do, and change with it
         waiting = [canonical(root)]
+        followed = True
         while waiting:
             tensor = waiting.pop()
             for node in graph.consumers.get(node_name(tensor), ()):
@@ -102,24 +108,26 @@ class AccessFinder:
                     continue
                 if is_reference and node.op in SHARES | FUNCTION_CALLS:
                     reads.add(node.name)
-                    if node.op in SHARES and places == [0]:
+                    if node.op in SHARES and (places == [0] or node.op in JOINS):
                         copies.add(node.name)
-                        given = [f"{node.name}:{port}" for port in range(2 if node.op in BINARY_SWITCHES else 1)]
+                        ports = places if node.op == "IdentityN" else range(2 if node.op in BINARY_SWITCHES else 1)
+                        given = [f"{node.name}:{port}" for port in ports]
                 elif node.op in FUNCTION_CALLS:
-                    use = self._called(node, places[0]) if len(places) == 1 and node.name not in calls else None
-                    if use is None:
-                        return None
+                    use = self._called(node, places[0])
+                    followed = followed and use.followed and len(places) == 1 and node.name not in calls
                     calls[node.name] = use
                     if use.writes:
-                        writers.append(node)
+                        writers += [] if node in writers else [node]
                     elif use.reads:
                         reads.add(node.name)
-                    given = [f"{node.name}:{places[0]}"] if node.op in LOOPS else []
+                    given = [f"{node.name}:{place}" for place in places] if node.op in LOOPS else []
                 elif places[0] == 0 and value_op(node.op) is not None:
                     writers += [] if node in writers else [node]
                     given = [node.name] if is_reference else []
                 elif is_update(node) and 0 in places:
-                    return None
+                    followed = False
+                    writers += [] if node in writers else [node]
+                    given = [node.name] if is_reference else []
                 elif is_reference and node.op not in REFERENCES:
                     reads.add(node.name)
                 elif node.op in PASSES and not is_reference:
@@ -132,25 +140,32 @@ class AccessFinder:
                 elif node.op in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
                     reads.add(node.name)
                 else:
-                    return None
-                holders |= {canonical(ref) for ref in given}
-                waiting += [canonical(ref) for ref in given]
+                    followed = False
+                    reads.add(node.name)
+                    given = [f"{node.name}:{port}" for port in range(len(opdefs.output_dtypes(node)))]
+                new = {canonical(ref) for ref in given} - holders
+                holders |= new
+                waiting += new
         reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
         asked = {node_name(name) for name in outputs} if is_reference else set()
         live = self._live(graph, outputs)
         if not writers or (
             graph is self.graph and not self._looks_everywhere and live.isdisjoint(reads | calls.keys() | asked)
         ):
-            return Accesses(holders, writers, dict.fromkeys(reads, 0), calls, others, set(), {}, live, False)
+            readers = dict.fromkeys(reads, 0)
+            return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
         before = {node.name: reachable(graph, [node.name]) for node in writers}
         behind = {node.name: descendants(graph, [node.name]) for node in writers}
         writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
         ways = _BranchesOfUses(graph, holders)
+        loops = inside_loops(graph)
         for at, node in enumerate(writers):
-            if any(graph[name].op in ENTER for name in before[node.name]) or not ways.are_of_handle(node):
-                return None
-            if any(one.name not in before[node.name] and not ways.exclude(one, node) for one in writers[:at]):
-                return None
+            followed = followed and node.name not in loops and ways.are_of_handle(node)
+            earlier = [one for one in writers[:at] if not ways.exclude(one, node)]
+            followed = followed and all(one.name in before[node.name] for one in earlier)
+        if not followed:
+            readers = {name: int(any(name in found for found in behind.values())) for name in reads}
+            return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
         readers = {}
         for name in reads:
             others_of = [node for node in writers if not ways.exclude(node, graph[name])]
@@ -176,8 +191,8 @@ class AccessFinder:
         )
         needs = any(after and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
-            use = calls.get(node.name)
-            needs = needs or (use is not None and node.name in live and (use.needs or (use.reads and at > 0)))
+            called = calls.get(node.name)
+            needs = needs or (called is not None and node.name in live and (called.needs or (called.reads and at > 0)))
         branches = {node.name: ways.of_handle(node) for node in writers}
         return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs, followed)
 
@@ -188,35 +203,29 @@ class AccessFinder:
             self._found = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
         return self._found
 
-    def _called(self, node: Node, position: int) -> Use | None:
+    def _called(self, node: Node, position: int) -> Use:
         """What the functions of a call do with the variable at this position of its inputs."""
         index = position - (len(opdefs.definition(node.op).inputs) - 1)
-        uses = []
-        for name in _functions(node):
-            use = self._use(name, index)
-            if use is None or (use.returns and node.op not in LOOPS):
-                return None
-            uses.append(use)
-        if index < 0 or not uses:
-            return None
-        if node.op in LOOPS and uses[0].writes:  # its condition gives nothing but whether it goes on
-            return None
+        uses = [self._use(name, index) for name in _functions(node)] or [Use(index, True, False, False, followed=False)]
         reads, writes, needs = (any(use[field] for use in uses) for field in (1, 2, 3))
-        return Use(position, reads, writes, needs or (node.op in LOOPS and reads and writes))
+        is_loop = node.op in LOOPS  # its condition gives nothing but whether it goes on
+        followed = all(use.followed and (is_loop or not use.returns) for use in uses) and not (
+            is_loop and uses[0].writes
+        )
+        return Use(position, reads, writes, needs or (is_loop and reads and writes), followed=followed)
 
-    def _use(self, name: str, index: int) -> Use | None:
+    def _use(self, name: str, index: int) -> Use:
         key = (name, index)
         if key not in self._uses:
-            self._uses[key] = None  # for one that calls itself
+            self._uses[key] = Use(index, True, False, False, followed=False)  # for one that calls itself
             scope = self.scope(name)
             argument = next(islice(scope or (), index, None), None) if index >= 0 else None
-            found = None
             if scope is not None and argument is not None and argument.op == "Placeholder":
                 found = self.accesses(scope, results_and_effects(scope), argument.name)
-            if found is not None and scope is not None and found.followed and not found.unordered:
                 returns = any(canonical(ref) in found.holders for ref in scope.outputs)
                 reads = bool(found.readers) or any(use.reads for use in found.calls.values())
-                self._uses[key] = Use(index, reads, bool(found.writers), found.needs, returns)
+                followed = found.followed and not found.unordered
+                self._uses[key] = Use(index, reads, bool(found.writers), found.needs, returns, followed)
         return self._uses[key]
 
     def scope(self, name: str) -> Graph | None:

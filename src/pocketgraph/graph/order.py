@@ -200,8 +200,8 @@ def on_branches(graph: Graph) -> dict[str, frozenset[str]]:
         for ref in node.inputs:
             source = graph[node_name(ref)]
             way = found.get(source.name, frozenset())
-            if source.op in BINARY_SWITCHES and not ref.startswith("^"):
-                predicate = canonical(source.data_inputs[1])
+            predicate = canonical(source.data_inputs[1]) if source.op in BINARY_SWITCHES else ""
+            if predicate and not ref.startswith("^") and graph.producer(predicate).op != "LoopCond":
                 way |= {f"{predicate} {parse_ref(ref).port}"}
             ways.append(way)
         count = len(node.data_inputs) if node.op in MERGES else 0
