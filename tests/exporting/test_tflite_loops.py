@@ -246,6 +246,30 @@ def test_small_layers_in_rounds_stay_in_float_and_it_is_said(tmp_path: pathlib.P
         pocketgraph.quantize(graph, outputs=["y"], samples=samples, form="pb")
 
 
+def test_what_a_scan_reads_before_its_loop_is_known(tmp_path: pathlib.Path) -> None:
+    """``tf.scan`` begins with the first row, which it reads outside of the loop that is unrolled."""
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[4,3])\nrounds = Const(int32 3)\nsize = Const(int32 4)\n"
+        "nought = Const(int32 0)\nplaces = Const(int32 [0, 1, 2, 3])\n"
+        "array = TensorArrayV3(size, dtype=float, element_shape=[3], dynamic_size=false, clear_after_read=false, "
+        'identical_element_shapes=true, tensor_array_name="")\n'
+        "filled = TensorArrayScatterV3(array, places, x, array:1, T=float)\n"
+        "first = TensorArrayReadV3(array, nought, filled, dtype=float)\n"
+        + counted_loop("rounds", """
+            row = TensorArrayReadV3(array_in, loop/more, filled_in, dtype=float)
+            half = Const(float 0.5, ^i)
+            less = Mul(v, half, T=float)
+            next = AddV2(less, row, T=float)
+        """, start="first", given={"array": "resource", "filled": "float"})
+    )  # fmt: skip
+    pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert {node.op for node in pocketgraph.load(tmp_path / "net.tflite")}.isdisjoint({"tfl.while"})
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) ** 2
+    with pocketgraph.Session(tmp_path / "net.tflite") as session:
+        found = session.run_signature({"x": x})["y"]
+    np.testing.assert_array_equal(found, x[0] / 8 + x[1] / 4 + x[2] / 2 + x[3])
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_round_takes_a_row_by_its_number(axis: int, tmp_path: pathlib.Path) -> None:
     """As ``x[i]`` and ``x[:, i]`` are spelled; NumPy has the same numbers."""

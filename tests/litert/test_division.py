@@ -6,6 +6,7 @@ LiteRT's remainder of the lowest number by -1 ends the process, so that the case
 from __future__ import annotations
 
 import json
+import pathlib
 import subprocess
 import sys
 from functools import cache
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pocketgraph
 from litert.parts import lowered
 from pocketgraph.errors import RunError
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.session import Session
@@ -110,6 +113,23 @@ def test_a_known_harmless_divisor_costs_nothing() -> None:
     text = "x = Placeholder(dtype=int32, shape=[4])\nd = Const(int32 3)\ny = FloorMod(x, d, T=int32)"
     assert lowered_codes(text) == ["FLOOR_MOD"]
     assert "SELECT_V2" in lowered_codes(text.replace("int32 3", "int32 -1"))
+
+
+def test_places_of_the_largest_are_divided(tmp_path: pathlib.Path) -> None:
+    """As heads of key points do, in int64, which LiteRT divides as int32 alone."""
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[2,12])\naxis = Const(int32 1)\nwide = Const(int64 4)\n"
+        "place = ArgMax(x, axis, T=float, Tidx=int32, output_type=int64)\ny = FloorDiv(place, wide, T=int64)"
+    )
+    pocketgraph.export(graph, tmp_path / "net.tflite")
+    x = np.zeros((2, 12), np.float32)
+    x[0, 11] = x[1, 7] = 1
+    with Session(tmp_path / "net.tflite") as session:
+        found = session.run_signature({"x": x})["y"]
+    np.testing.assert_array_equal(found, np.int64([2, 1]))
+    assert found.dtype == np.int64
+    with pytest.raises(LackingError, match="does not take int64"):
+        pocketgraph.export(graph, tmp_path / "other.tflite", inputs=["place"])
 
 
 def test_floats_are_divided_by_zero() -> None:

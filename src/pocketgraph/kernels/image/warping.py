@@ -105,9 +105,10 @@ def _weighted(pattern: str, weights: Array, inside: Array, x: Array) -> Array:
     return result
 
 
-def _both(
+def axis_weights(
     kind: str, wanted: tuple[int, ...], sizes: tuple[int, ...], scale: Array, translation: Array, antialias: bool
 ) -> list[tuple[Array, Array]]:
+    """``_weights`` of the rows and of the columns of pictures of these sizes."""
     if scale.shape != (2,) or translation.shape != (2,) or len(wanted) != 2:
         raise ValueError("size, scale and translation are two numbers each, for rows and columns")
     if min(*wanted, *sizes) < 1:
@@ -126,7 +127,7 @@ def scale_and_translate(
     """float32 (n, rows, columns, channels) of images of any number type: pixel p comes to p * scale + translation."""
     if images.ndim != 4:
         raise ValueError(f"input must be 4-dimensional, not {list(images.shape)}")
-    down, along = _both(kernel_type, ints(size), images.shape[1:3], scale, translation, antialias)
+    down, along = axis_weights(kernel_type, ints(size), images.shape[1:3], scale, translation, antialias)
     reserve((images.shape[0], len(down[0]), len(along[0]), images.shape[3]), FLOAT)
     rows = _weighted("ph,nhwc->npwc", *down, widened(images).astype(FLOAT))
     return _weighted("qw,npwc->npqc", *along, rows).astype(FLOAT)
@@ -141,7 +142,7 @@ def scale_and_translate_grad(
     if grads.ndim != 4 or original_image.ndim != 4 or grads.shape[0] != original_image.shape[0]:
         raise ValueError(f"shapes that do not fit: {list(grads.shape)} and {list(original_image.shape)}")
     sizes = original_image.shape[1:3]
-    both = _both(kernel_type, grads.shape[1:3], sizes, scale, translation, antialias)
+    both = axis_weights(kernel_type, grads.shape[1:3], sizes, scale, translation, antialias)
     (down, from_rows), (along, from_columns) = [(weights, _multiplied_back(weights)) for weights, _ in both]
     rows = _weighted("ph,npqc->nhqc", down, from_rows, grads)
     return _weighted("qw,nhqc->nhwc", along, from_columns, rows).astype(grads.dtype)

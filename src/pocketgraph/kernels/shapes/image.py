@@ -41,7 +41,9 @@ shape_rule("ResizeBicubicGrad")(of_input(1, rank=4))
 shape_rule("CropAndResizeGradBoxes")(of_input(2, rank=2))
 
 
-@shape_rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "ExtractGlimpse")
+@shape_rule(
+    "ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "ScaleAndTranslate", "ExtractGlimpse"
+)
 def resize(call: ShapeCall) -> Shape:
     batch, _, _, channels = of_rank(call.shape(0), 4)
     height, width = of_rank(call.as_shape(1), 2)

@@ -11,10 +11,12 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.image.resizing import area_weights, cubic_weights, resize_nearest_neighbor
+from pocketgraph.kernels.image.warping import axis_weights
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.cost_model import MOST_RESIZE_TAPS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 
@@ -84,13 +86,30 @@ def resize_bicubic(emit: Emit, node: Node) -> None:
 def resize_area(emit: Emit, node: Node) -> None:
     source, rows, columns = _image(emit)
     align = bool(node.attr("align_corners", False))
-    pairs = [(1, *_bands(area_weights(source.shape[1], rows, align)))]
-    pairs.append((2, *_bands(area_weights(source.shape[2], columns, align))))
+    down, along = area_weights(source.shape[1], rows, align), area_weights(source.shape[2], columns, align)
+    emit.result(_weighted_areas(emit, source, down, along, is_tall_first=rows < source.shape[1]))
+
+
+@lowers("ScaleAndTranslate")
+def scale_and_translate(emit: Emit, node: Node) -> None:
+    source, *wanted = _image(emit)
+    scale, translation = (np.asarray(emit.static(at, "where each pixel goes")) for at in (2, 3))
+    kind, antialias = attr_text(node, "kernel_type", "lanczos3"), bool(node.attr("antialias", True))
+    try:
+        pairs = axis_weights(kind, (wanted[0], wanted[1]), source.shape[1:3], scale, translation, antialias)
+    except ValueError as error:
+        raise emit.unsupported(str(error)) from error
+    emit.result(_weighted_areas(emit, source, pairs[0][0], pairs[1][0]))
+
+
+def _weighted_areas(emit: Emit, source: Value, down: Array, along: Array, *, is_tall_first: bool = True) -> Value:
+    """Rows weighted by a matrix (wanted, given), and columns by another one."""
+    pairs = [(1, *_bands(down)), (2, *_bands(along))]
     if max(weights.shape[1] for _, _, weights in pairs) > MOST_RESIZE_TAPS:
-        raise emit.unsupported(f"means over more than {MOST_RESIZE_TAPS} pixels in a row")
-    for axis, places, weights in pairs if rows < source.shape[1] else reversed(pairs):
+        raise emit.unsupported(f"sums over more than {MOST_RESIZE_TAPS} pixels in a row")
+    for axis, places, weights in pairs if is_tall_first else reversed(pairs):
         source = weighted(emit, source, axis, places, weights)
-    emit.result(source)
+    return source
 
 
 def _bands(weights: Array) -> tuple[Array, Array]:

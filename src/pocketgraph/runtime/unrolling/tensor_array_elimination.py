@@ -12,6 +12,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, PASSES
 from pocketgraph.litert.cost_model import MOST_ROUNDS
+from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
@@ -113,7 +114,20 @@ class TensorArrays(UnrolledGraph):
         if item.control:
             raise CannotUnrollError("a TensorArray that waits for something")
         self.arrays[endpoint] = found
+        for taker in self.plan.takers(endpoint):
+            reader = self.plan.items[taker]
+            if (reader.node.op in READS or reader.node.op == "TensorListGetItem") and self.plan.frames[taker] == ROOT:
+                self.read_outside(reader, found)
         return found
+
+    def read_outside(self, item: Item, held: HeldArray) -> None:
+        """Rewrites what reads an element before the loop, as ``scan`` takes its first one."""
+        place = self.outside(item.data[1])
+        element = held.elements.get(int(place.array)) if isinstance(place, KnownValue) and not item.control else None
+        if element is not None:
+            self.replaced[item.node.name] = Node(
+                item.node.name, "Identity", [element.name], {"T": element_type(item.node)}
+            )
 
     def known_outside(self, endpoint: Endpoint) -> np.ndarray[Any, Any]:
         """The value of an endpoint outside of loops."""

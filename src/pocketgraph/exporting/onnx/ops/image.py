@@ -15,7 +15,15 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.image.resizing import CUBIC_STEPS, cubic_table, cubic_weights, nearest_places, positions
+from pocketgraph.kernels.image.resizing import (
+    CUBIC_STEPS,
+    area_weights,
+    cubic_table,
+    cubic_weights,
+    nearest_places,
+    positions,
+)
+from pocketgraph.kernels.image.warping import axis_weights
 from pocketgraph.litert.operands import attr_text
 
 
@@ -59,6 +67,29 @@ def resize(emit: OnnxEmit, node: Node) -> None:
     if first is not None and first.is_known:
         dims = emit.ints(first.known)
     emit.result(emit.from_first(emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
+
+
+@converts("ResizeArea", "ScaleAndTranslate")
+def resize_by_matrices(emit: OnnxEmit, node: Node) -> OnnxValue:
+    """Each new row and column is a weighted sum of the old ones, by the weights of the reference kernels."""
+    value, shape = emit.input(0), emit.output()[1]
+    sizes = (emit.known_size(value, 1, "the height"), emit.known_size(value, 2, "the width"))
+    rows, columns = (int(size) for size in emit.static(1, "the new size"))
+    if node.op == "ResizeArea":
+        aligned = bool(node.attr("align_corners", False))
+        down, along = area_weights(sizes[0], rows, aligned), area_weights(sizes[1], columns, aligned)
+    else:
+        moves = (emit.static(at, "where each pixel goes") for at in (2, 3))
+        kind, antialias = attr_text(node, "kernel_type", "lanczos3"), bool(node.attr("antialias", True))
+        try:
+            (down, _), (along, _) = axis_weights(kind, (rows, columns), sizes, *moves, antialias)
+        except ValueError as error:
+            raise emit.unsupported(str(error)) from error
+    source = channels_first(emit, value if value.dtype is FLOAT else emit.cast(value, FLOAT))
+    first = [source.shape[0], source.shape[1], rows, sizes[1]]
+    tall = emit.op("MatMul", [emit.const(down.astype(np.float32)), source], first)
+    turned = emit.const(np.ascontiguousarray(along.T, np.float32))
+    return emit.from_first(emit.op("MatMul", [tall, turned], [*first[:3], columns]), shape)
 
 
 def _is_off(source: OnnxValue, result: Shape, aligned: bool, centred: bool) -> bool:

@@ -29,8 +29,18 @@ def _plain(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
     return emit.cast(value, INT32) if value.dtype is BOOL else value
 
 
-@converts("MatrixDiag", "Diag")
+def _require_main_diagonal(emit: OnnxEmit, node: Node) -> None:
+    """Refuses what the later versions of ops say of other diagonals, other sizes, and what stands beside them."""
+    usual = {"MatrixDiagV3": (0, -1, -1, 0), "MatrixDiagPartV3": (0,), "MatrixSetDiagV3": (0,)}.get(node.op, ())
+    first = 2 if node.op == "MatrixSetDiagV3" else 1
+    for at, wanted in enumerate(usual, first):
+        if (emit.static(at, "which diagonals") != wanted).any():
+            raise emit.unsupported("ONNX has the main diagonal alone, of a square matrix beside it zeros")
+
+
+@converts("MatrixDiag", "MatrixDiagV3", "Diag")
 def diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
+    _require_main_diagonal(emit, node)
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "Diag" and rank != 1:
@@ -40,8 +50,9 @@ def diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.cast(made, value.dtype)
 
 
-@converts("MatrixDiagPart", "DiagPart")
+@converts("MatrixDiagPart", "MatrixDiagPartV3", "DiagPart")
 def diagonal_part(emit: OnnxEmit, node: Node) -> OnnxValue:
+    _require_main_diagonal(emit, node)
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "DiagPart" and rank != 2:
@@ -52,9 +63,10 @@ def diagonal_part(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.cast(reduce(emit, "ReduceSum", kept, [rank - 1], False), value.dtype)
 
 
-@converts("MatrixSetDiag")
+@converts("MatrixSetDiag", "MatrixSetDiagV3")
 def set_diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, diagonal_values = emit.inputs()
+    _require_main_diagonal(emit, node)
+    value, diagonal_values = emit.inputs()[:2]
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
     own = _plain(emit, diagonal_values)

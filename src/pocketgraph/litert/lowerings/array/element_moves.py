@@ -10,9 +10,11 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
+from pocketgraph.kernels.array.diagonals import matrix_band_part
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
+from pocketgraph.litert.lowerings.math.elementwise import choice
 
 MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
 
@@ -63,3 +65,22 @@ def moved(emit: Emit, node: Node) -> None:
     joined = emit.add("CONCATENATION", flat, (begun,), dtype, axis=0, activation="")
     where = emit.const(np.asarray(places).reshape(-1), np.int32)
     emit.result(emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape))
+
+
+@lowers("MatrixBandPart", "BatchMatrixBandPart")
+def band(emit: Emit, node: Node) -> None:
+    """
+    Given:   x = Placeholder(dtype=float, shape=[2,2])
+             y = MatrixBandPart(x, -1, 0, T=float)
+    Result:  y = SELECT_V2([[True, False], [True, True]], x, 0)
+    """
+    source = emit.require(emit.input(0), *MOVED)
+    limits = [np.asarray(emit.static(at, "the band")) for at in (1, 2)]
+    try:
+        if source.constant is not None:  # as of ones, whose shape alone is asked
+            emit.result(emit.const(matrix_band_part(source.constant.numpy(), *limits), source.dtype.numpy))
+            return
+        kept = matrix_band_part(np.ones(source.shape[-2:], np.bool_), *limits)
+    except ValueError as error:
+        raise emit.unsupported(str(error)) from error
+    emit.result(choice(emit, emit.const(kept), source, emit.const(0, source.dtype.numpy)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, choice, log_of_one_more
@@ -19,9 +19,10 @@ from pocketgraph.litert.program import Value
 
 @lowers("Div", "FloorDiv", "TruncateDiv")
 def quotient(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float", "int32") for value in emit.inputs(0, 2))
+    left, right = (emit.require(_as_int32(emit, value), "float", "int32") for value in emit.inputs(0, 2))
     if left.dtype is not FLOAT:
-        emit.result(_whole_quotient(emit, "FLOOR_DIV" if node.op == "FloorDiv" else "DIV", left, right))
+        whole = _whole_quotient(emit, "FLOOR_DIV" if node.op == "FloorDiv" else "DIV", left, right)
+        emit.result(whole if emit.output()[0] is INT32 else emit.add("CAST", [whole], whole.shape, INT64))
         return
     if node.op == "TruncateDiv":
         raise emit.unsupported("a division of floats, cut towards 0")
@@ -35,6 +36,18 @@ def remainder(emit: Emit, node: Node) -> None:
     if left.dtype is not FLOAT and not _is_safe(emit):
         _, right = _apart(emit, left, right)
     emit.result(binary(emit, "FLOOR_MOD", left, right))
+
+
+def _as_int32(emit: Emit, value: Value) -> Value:
+    """Places of the largest, and constants that fit, as int32: LiteRT divides no int64. Other values as they are."""
+    if value.dtype is not INT64:
+        return value
+    if value.constant is not None:
+        numbers = value.constant.numpy()
+        narrow = numbers.astype(np.int32)
+        return emit.const(narrow) if np.array_equal(numbers, narrow) else value
+    is_place = any(value in made.outputs and made.code in ("ARG_MAX", "ARG_MIN") for made in emit.operations)
+    return emit.add("CAST", [value], value.shape, INT32) if is_place else value
 
 
 def _whole_quotient(emit: Emit, code: str, left: Value, right: Value) -> Value:
