@@ -38,6 +38,32 @@ def closure(
             waiting += following(item)
 
 
+def finishing(
+    starts: Iterable[Item], needs: Callable[[Item], Iterable[Item]], belongs: Callable[[Item], bool] | None = None
+) -> Iterator[Item]:
+    """The items that these need, themselves included: each once, after its own, as a walk in depth is done with them.
+
+    Args:
+        starts: what is wanted, the first one's items first; may grow on the way.
+        needs: what an item needs; the items of the last one come first.
+        belongs: as for ``closure``.
+    """
+    seen: set[Item] = set()
+    done: set[Item] = set()
+    for start in starts:
+        waiting = [start]
+        while waiting:
+            item = waiting[-1]
+            if item not in seen and (belongs is None or belongs(item)):
+                seen.add(item)
+                waiting += [other for other in needs(item) if other not in seen]
+                continue
+            waiting.pop()
+            if item in seen and item not in done:
+                done.add(item)
+                yield item
+
+
 class DisjointSets(dict[Item, Item]):
     """Sets of items that are joined two by two. One item stands for its set; each leads to it, by others or at once.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, command_on_model, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.order import descendants, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
@@ -191,21 +192,12 @@ def first_difference(before: Graph, after: Graph, feeds: Mapping[str, Array], ou
     alive = descendants(after, map(node_name, feeds))  # the others are weights, which rules change on purpose
     common = [node for node in topological(after, partial=True) if node.name in alive and _comparable(node, before)]
     differs = dict(_differences(before, after, [node.name for node in common], feeds, tolerance))
-    start, current = "", node_name(output)
-    seen: set[str] = set()
-    order = {node.name: i for i, node in enumerate(common)}
-    waiting = [current]
-    while waiting:
-        current = waiting.pop()
-        if current in seen or current not in after:
-            continue
-        seen.add(current)
-        if differs.get(current) is False:
-            continue
-        if differs.get(current) and (not start or order[current] < order[start]):
-            start = current
-        waiting += [node_name(ref) for ref in after[current].data_inputs]
-    return start
+
+    def sources(name: str) -> Iterable[str]:
+        return () if differs.get(name) is False else map(node_name, after[name].data_inputs)
+
+    found = set(closure([node_name(output)], sources, after.__contains__))
+    return next((node.name for node in common if node.name in found and differs.get(node.name)), "")
 
 
 def _comparable(node: Node, before: Graph) -> bool:

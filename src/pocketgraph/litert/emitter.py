@@ -310,6 +310,14 @@ class Emit(Operands[Value]):
             return self._derive(value.constant, target, is_permutation=False)
         return self.add("RESHAPE", [value, self.const(target, np.int32)], target, new_shape=target)
 
+    def concatenated(self, parts: Sequence[Value], axis: int) -> Value:
+        """Values side by side; itself where it is only one."""
+        if len(parts) == 1:
+            return parts[0]
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        return self.add("CONCATENATION", list(parts), shape, axis=axis, activation="")
+
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         """``value`` with its axes permuted; itself when the order stays."""
         order = tuple(int(axis) for axis in permutation)

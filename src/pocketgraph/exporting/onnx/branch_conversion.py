@@ -10,6 +10,7 @@ from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import MERGE
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit
@@ -92,18 +93,14 @@ def _is_ready(conversion: NodeConversion, merge: str, within: frozenset[Guard]) 
 
 def _on_branch(conversion: NodeConversion, ends: Iterable[Endpoint], within: frozenset[Guard], depth: int) -> list[str]:
     """The nodes that compute these tensors and run under more guards than ``within``, in a frame of this depth."""
-    found: set[str] = set()
-    waiting = [endpoint.node for endpoint in ends]
-    while waiting:
-        name = waiting.pop()
-        if name in found or name not in conversion.items:
-            continue
-        item = conversion.items[name]
+    items = conversion.items
+
+    def is_on_branch(name: str) -> bool:
+        if name not in items or items[name].node.op == "Switch":
+            return name in items
         is_in_loop = conversion.frames[name].depth > depth  # whose counter may begin with a constant, without guards
-        if conversion.guards.of(name) <= within and item.node.op != "Switch" and not is_in_loop:
-            continue
-        if f"{name}:0" in conversion.emit.bound and item.node.op != "Switch":
-            continue
-        found.add(name)
-        waiting.extend(endpoint.node for endpoint in item.data)
-    return [name for name in conversion.items if name in found]
+        return (is_in_loop or not conversion.guards.of(name) <= within) and f"{name}:0" not in conversion.emit.bound
+
+    starts = (endpoint.node for endpoint in ends)
+    found = set(closure(starts, lambda name: (endpoint.node for endpoint in items[name].data), is_on_branch))
+    return [name for name in items if name in found]

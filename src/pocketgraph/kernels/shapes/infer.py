@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.budgets import timed
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
+from pocketgraph.graph.groups import finishing
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import MERGE, NEXT_ITERATION, ops_with
 from pocketgraph.graph.shape import UNKNOWN
@@ -186,31 +187,19 @@ def _facts_of(
 
 def postorder(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
     """The nodes (that ``outputs`` need, or all), producers first, depth first; loops' closing edges do not count."""
-    starts = list(graph.nodes) if outputs is None else [node_name(o) for o in outputs]
-    done: set[str] = set()
-    opened: set[str] = set()
-    order: list[Node] = []
-    for start in starts:  # grows while a loop's back edges are found
-        stack = [start]
-        while stack:
-            name = stack[-1]
-            node = graph.nodes.get(name)
-            before: list[str] = []
-            if node is not None and name not in opened:
-                opened.add(name)
-                before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
-                if node.op in MERGE:
-                    back = [name for name in before if name in graph and graph[name].op in NEXT_ITERATION]
-                    starts.extend(back)
-                    before = [name for name in before if name not in back]
-                before = [source for source in before if source not in opened]
-            stack += before
-            if not before:
-                stack.pop()
-                if node is not None and name not in done:
-                    done.add(name)
-                    order.append(node)
-    return order
+    nodes = graph.nodes
+    starts = list(nodes) if outputs is None else [node_name(o) for o in outputs]
+
+    def needs(name: str) -> list[str]:
+        node = nodes[name]
+        before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
+        if node.op in MERGE:
+            back = [name for name in before if name in nodes and nodes[name].op in NEXT_ITERATION]
+            starts.extend(back)  # while it is walked through
+            before = [name for name in before if name not in back]
+        return before
+
+    return [nodes[name] for name in finishing(starts, needs, nodes.__contains__)]
 
 
 class _Walk:

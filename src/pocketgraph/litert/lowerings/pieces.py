@@ -103,9 +103,7 @@ def _mirrored_in_strips(emit: Emit, value: Value, pairs: Array, edge: int) -> Va
             begin, size = [0] * len(value.shape), list(value.shape)
             begin[axis], size[axis] = place, 1
             strips.append(emit.add("SLICE", [value, emit.const(begin, np.int32), emit.const(size, np.int32)], size))
-        shape = list(value.shape)
-        shape[axis] += before + after
-        value = emit.add("CONCATENATION", strips, shape, axis=axis, activation="")
+        value = emit.concatenated(strips, axis)
     return value
 
 

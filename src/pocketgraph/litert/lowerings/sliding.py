@@ -48,10 +48,7 @@ def at_their_places(emit: Emit, parts: Sequence[Value], span: Window, length: in
         sums[remainder] = moved if total is None else emit.add("ADD", [total, moved], moved.shape, activation="")
     shape = (outer, groups, inner)
     filled = [emit.const(np.zeros(shape, np.float32)) if total is None else total for total in sums]
-    mixed = filled[0]
-    if span.stride > 1:
-        mixed = emit.add("CONCATENATION", list(filled), (*shape[:2], span.stride * inner), axis=2, activation="")
-    spread = emit.reshape(mixed, (outer, groups * span.stride, inner))
+    spread = emit.reshape(emit.concatenated(filled, 2), (outer, groups * span.stride, inner))
     return cut(emit, spread, [0, span.before, 0], [outer, length, inner])
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pocketgraph.budgets import allowance, limits, stated_memory
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import finishing
 from pocketgraph.graph.op_traits import CONVOLUTIONS, MATRIX_PRODUCTS, PASSES, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.recycled_arrays import PASS
@@ -73,18 +74,8 @@ class PartReference:
         """The part's nodes and the constants that they read, each after those it needs."""
         fed = frozenset(self.inputs)
         items = needed(self.graph, fed, self.outputs, ()) if self._items is None else self._items
-        ordered: list[Item] = []
-        seen: set[str] = set()
-        waiting = [(e.node, False) for e in self.outputs if e not in fed]
-        while waiting:
-            name, is_ready = waiting.pop()
-            if is_ready:
-                ordered.append(items[name])
-            elif name not in seen:
-                seen.add(name)
-                waiting.append((name, True))
-                waiting += [(e.node, False) for e in items[name].data if e not in fed]
-        return ordered
+        wanted = [e.node for e in reversed(self.outputs) if e not in fed]
+        return [items[n] for n in finishing(wanted, lambda name: (e.node for e in items[name].data if e not in fed))]
 
     @cached_property
     def _owned(self) -> frozenset[Endpoint]:

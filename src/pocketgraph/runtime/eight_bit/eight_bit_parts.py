@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import QINT32, QUINT8
-from pocketgraph.graph.groups import by_key
+from pocketgraph.graph.groups import by_key, closure
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range, widened_range
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
@@ -181,17 +181,13 @@ class EightBitParts:
         """
         if not (self.is_searched(node, 1, "Min") and self.is_searched(node, 2, "Max")) or self.grid(node.name):
             return False
-        todo, seen = [node_name(node.data_inputs[0])], set[str]()
-        while todo:
-            name = todo.pop()
-            source = self.graph.nodes.get(name)
-            if name in seen or source is None:
-                continue
-            seen.add(name)
-            if source.op == "Dequantize" or source.op in CANDIDATES or len(seen) > MOST_BEFORE:
-                return False
-            todo += [node_name(ref) for ref in source.data_inputs]
-        return True
+        nodes = self.graph.nodes
+        first = node_name(node.data_inputs[0])
+        before = closure([first], lambda name: map(node_name, nodes[name].data_inputs), nodes.__contains__)
+        return not any(
+            nodes[name].op == "Dequantize" or nodes[name].op in CANDIDATES or count > MOST_BEFORE
+            for count, name in enumerate(before, 1)
+        )
 
     def grid(self, name: str) -> Range | None:
         """The constant range of a node's codes, None where it is found while the graph runs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
-from pocketgraph.graph.groups import DisjointSets
+from pocketgraph.graph.groups import DisjointSets, finishing
 
 MOST_MERGES = 64  # each looks once at everything that depends on each other: milliseconds in graphs of thousands
 
@@ -83,20 +83,7 @@ def merged(
 
 def _sorted(edges: Mapping[Key, Collection[Key]]) -> list[Key]:
     """Everything after what it depends on."""
-    done: dict[Key, None] = {}
-    for start in edges:
-        if start in done:
-            continue
-        stack = [(start, iter(edges[start]))]
-        while stack:
-            own, left = stack[-1]
-            waiting = next((source for source in left if source not in done), None)
-            if waiting is None:
-                done[own] = None
-                stack.pop()
-            else:
-                stack.append((waiting, iter(edges[waiting])))
-    return list(done)
+    return list(finishing(edges, lambda own: reversed([*edges[own]])))
 
 
 def _mergeable(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.groups import finishing
 from pocketgraph.graph.op_traits import ENTER, MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -109,26 +110,13 @@ class Guards:
         return whole
 
 
-def _in_order(items: Mapping[str, Item]) -> list[str]:
+def _in_order(items: Mapping[str, Item]) -> Iterator[str]:
     """The nodes, producers first; the edges that close loops do not count."""
-    order: list[str] = []
-    state: dict[str, int] = {}
-    for start in items:
-        stack = [start]
-        while stack:
-            name = stack[-1]
-            item = items[name]
-            if state.get(name) == 2:
-                stack.pop()
-                continue
-            if state.get(name) == 1:
-                state[name] = 2
-                order.append(name)
-                stack.pop()
-                continue
-            state[name] = 1
-            before = [*(e.node for e in item.data), *item.control]
-            if item.node.op in MERGE:
-                before = [n for n in before if n not in items or items[n].node.op not in NEXT_ITERATION]
-            stack.extend(n for n in before if n in items and n not in state)
-    return order
+
+    def before(name: str) -> list[str]:
+        item = items[name]
+        sources = [source for source in (*(e.node for e in item.data), *item.control) if source in items]
+        closes = NEXT_ITERATION if item.node.op in MERGE else ()
+        return [source for source in sources if items[source].node.op not in closes]
+
+    return finishing(items, before)

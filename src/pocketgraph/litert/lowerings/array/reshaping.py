@@ -152,12 +152,8 @@ def concat(emit: Emit, node: Node) -> None:
     last = len(node.data_inputs) - 1
     where, parts = (last, emit.inputs(0, last)) if node.op == "ConcatV2" else (0, emit.inputs(1))
     parts = [emit.require(part, *MOVED) for part in parts]
-    shape = emit.output()[1]
-    (axis,) = emit.axes(where, len(shape))
-    if len(parts) == 1:
-        emit.result(parts[0])
-        return
-    emit.result(emit.add("CONCATENATION", list(parts), shape, axis=axis, activation=""))
+    (axis,) = emit.axes(where, len(emit.output()[1]))
+    emit.result(emit.concatenated(parts, axis))
 
 
 @lowers("Pack")
@@ -171,7 +167,7 @@ def pack(emit: Emit, node: Node) -> None:
     if parts[0].dtype is BOOL:  # which LiteRT joins, but does not pack
         thin = (*shape[:axis], 1, *shape[axis + 1 :])
         parts = [emit.reshape(part, thin) for part in parts]
-        emit.result(emit.add("CONCATENATION", list(parts), shape, axis=axis, activation=""))
+        emit.result(emit.concatenated(parts, axis))
         return
     emit.result(emit.add("PACK", list(parts), shape, values_count=len(parts), axis=axis))
 

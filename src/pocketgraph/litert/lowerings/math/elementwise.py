@@ -250,8 +250,7 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
         if begin:
             part = emit.add("CAST", [part], (count,), INT32)
         parts.append(emit.add("CAST", [part], (count,), target))
-    joined = emit.add("CONCATENATION", list(parts), (source.size,), axis=0, activation="")
-    return emit.reshape(joined, source.shape)
+    return emit.reshape(emit.concatenated(parts, 0), source.shape)
 
 
 @lowers("Log1p")

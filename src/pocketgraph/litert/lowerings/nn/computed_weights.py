@@ -92,11 +92,7 @@ def by_the_filter(emit: Emit, node: Node) -> None:
     if lines is None:
         raise emit.unsupported(f"windows of {size[:2]} over {list(source.shape)}, which take too much memory")
     flat = emit.reshape(gradient, (lines[0].shape[0], size[3]))
-    parts = [_sum_over_rows(emit, line, flat) for line in lines]
-    if len(parts) > 1:
-        shape = (sum(part.shape[0] for part in parts), size[3])
-        parts = [emit.add("CONCATENATION", list(parts), shape, axis=0, activation="")]
-    made = emit.reshape(parts[0], size)
+    made = emit.reshape(emit.concatenated([_sum_over_rows(emit, line, flat) for line in lines], 0), size)
     _marked(emit, made, source, gradient, spans, "by weights")
     emit.result(made)
 
@@ -128,9 +124,7 @@ def _convolved(emit: Emit, source: Value, kernel: Value, spans: Sequence[Window]
         if part is None:
             return None
         parts.append(part)
-    if len(parts) == 1:
-        return parts[0]
-    return emit.add("CONCATENATION", list(parts), (images, *parts[0].shape[1:]), axis=0, activation="")
+    return emit.concatenated(parts, 0)
 
 
 def _sum_of_products(emit: Emit, source: Value, kernel: Value, spans: Sequence[Window]) -> Value | None:
@@ -160,21 +154,13 @@ def laid_out(emit: Emit, source: Value, spans: Sequence[Window]) -> list[Value] 
     if count * inner * rows.taps > MOST_LAID_OUT:
         return None
     flat = emit.reshape(source, (batch * height, width, depth))
-    flat = _joined(emit, elements_of_windows(emit, flat, columns))
+    flat = emit.concatenated(elements_of_windows(emit, flat, columns), 2)
     flat = emit.reshape(flat, (batch, height, columns.output * inner))
     lines = elements_of_windows(emit, flat, rows)
     if inner >= FEW_ROW_ELEMENTS:
         return [emit.reshape(line, (count, inner)) for line in lines]
-    joined = _joined(emit, [emit.reshape(line, (count, 1, inner)) for line in lines])
+    joined = emit.concatenated([emit.reshape(line, (count, 1, inner)) for line in lines], 2)
     return [emit.reshape(joined, (count, inner * rows.taps))]
-
-
-def _joined(emit: Emit, parts: Sequence[Value]) -> Value:
-    """Values (outer, length, inner) side by side along the last axis."""
-    if len(parts) == 1:
-        return parts[0]
-    outer, length, inner = parts[0].shape
-    return emit.add("CONCATENATION", list(parts), (outer, length, inner * len(parts)), axis=2, activation="")
 
 
 def _sum_over_rows(emit: Emit, left: Value, right: Value) -> Value:

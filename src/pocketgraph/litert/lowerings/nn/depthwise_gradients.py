@@ -76,10 +76,7 @@ def by_the_filter(emit: Emit, node: Node) -> None:
             product = binary(emit, "MUL", emit.reshape(element, (*pixels, depth, 1)), flat)
             product = emit.reshape(product, (*pixels, channels))
             sums.append(reduced(emit, "SUM", reduced(emit, "SUM", product, [1], keep=True), [0], keep=True))
-    whole = sums[0]
-    if len(sums) > 1:
-        whole = emit.add("CONCATENATION", list(sums), (1, len(sums), channels), axis=1, activation="")
-    emit.result(emit.reshape(whole, size))
+    emit.result(emit.reshape(emit.concatenated(sums, 1), size))
 
 
 def _nhwc(size: list[int], layout: str) -> list[int]:

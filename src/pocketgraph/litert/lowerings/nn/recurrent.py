@@ -24,7 +24,7 @@ CELL_FIRST, FORGET_FIRST = "icfo", "ifco"
 @lowers("LSTMBlockCell")
 def lstm_block_cell(emit: Emit, node: Node) -> None:
     x, state, output, weights, *peepholes, bias = (emit.require(value, "float") for value in emit.inputs(0, 8))
-    gates = _product(emit, _joined(emit, [x, output], axis=1), weights, bias)
+    gates = _product(emit, _joined(emit, [x, output]), weights, bias)
     found = _step(emit, node, gates, state, peepholes, CELL_FIRST, float(node.attr("forget_bias", 1.0)))
     for port, value in enumerate(found):
         emit.result(value, port)
@@ -78,10 +78,10 @@ def gru_block_cell(emit: Emit, node: Node) -> None:
     x, output, w_gates, w_candidate, b_gates, b_candidate = (
         emit.require(value, "float") for value in emit.inputs(0, 6)
     )  # fmt: skip
-    joined = _joined(emit, [x, output], axis=1)
+    joined = _joined(emit, [x, output])
     both = _product(emit, joined, w_gates, b_gates)
     reset, update = _split(emit, emit.add("LOGISTIC", [both], both.shape), 2)
-    joined = _joined(emit, [x, _times(emit, output, reset)], axis=1)
+    joined = _joined(emit, [x, _times(emit, output, reset)])
     made = _product(emit, joined, w_candidate, b_candidate)
     candidate = emit.add("TANH", [made], made.shape)
     one = emit.constant_like(update, 1.0)
@@ -139,11 +139,10 @@ def _turned(emit: Emit, weights: Value, rows: slice) -> Value:
     return emit.cells[key][1]
 
 
-def _joined(emit: Emit, parts: list[Value], axis: int) -> Value:
+def _joined(emit: Emit, parts: list[Value]) -> Value:
     if len({part.shape[0] for part in parts}) != 1:
         raise emit.unsupported("states of another batch than the input")
-    size = sum(part.shape[axis] for part in parts)
-    return emit.add("CONCATENATION", list(parts), (parts[0].shape[0], size), axis=axis, activation="")
+    return emit.concatenated(parts, 1)
 
 
 def _split(emit: Emit, value: Value, count: int) -> list[Value]:

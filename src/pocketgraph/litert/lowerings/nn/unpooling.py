@@ -190,11 +190,7 @@ def shares(emit: Emit, value: Value, surpassing: Sequence[Value]) -> list[Value]
 
 def _spread(emit: Emit, value: Value, surpassing: Sequence[Value]) -> Value:
     """The parts of a ``tournament`` side by side, the value in the largest one and zeros in the others."""
-    parts = shares(emit, value, surpassing)
-    if len(parts) == 1:
-        return value
-    shape = (value.shape[0], value.shape[1] * len(parts))
-    return emit.add("CONCATENATION", list(parts), shape, value.dtype, axis=1, activation="")
+    return emit.concatenated(shares(emit, value, surpassing), 1)
 
 
 def origin_of_places(emit: Emit, updates: Value, shape: tuple[int, ...]) -> tuple[Value, Windows] | None:

@@ -44,9 +44,7 @@ def conv3d(emit: Emit, node: Node) -> None:
         taps = frames_under(
             emit, source, (before, after), left, strides[0], [tap * dilations[0] for tap in range(deep)]
         )
-        size = [count, left, *source.shape[2:]]
-        shape = (*size[:4], deep * channels)
-        wide = taps[0] if deep == 1 else emit.add("CONCATENATION", taps, shape, axis=4, activation="")
+        wide = emit.concatenated(taps, 4)
     pictures = emit.reshape(wide, (count * left, *wide.shape[2:]))
     weights = emit.reshape(emit.transpose(kernel, (4, 1, 2, 0, 3)), (outputs, height, width, deep * depth))
     picture = window_shape(source.shape[2:4], (height, width), strides[1:], dilations[1:], padding)
@@ -134,10 +132,8 @@ def at_their_frames(emit: Emit, taps: Sequence[Value], stride: int, least: int) 
         if total is None:  # a stride beyond the filter leaves frames that nothing reaches
             total = emit.const(np.zeros((count, steps, pixels, channels), np.float32))
         sums.append(emit.reshape(total, (count, steps, pixels * channels)))
-    if stride == 1:
-        return emit.reshape(sums[0], (count, steps, pixels, channels))
-    mixed = emit.add("CONCATENATION", sums, (count, steps, stride * pixels * channels), axis=2, activation="")
-    return emit.reshape(mixed, (count, steps * stride, pixels, channels))
+
+    return emit.reshape(emit.concatenated(sums, 2), (count, steps * stride, pixels, channels))
 
 
 @lowers("MaxPool3D", "AvgPool3D")

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
-from pocketgraph.graph.groups import closure
+from pocketgraph.graph.groups import closure, finishing
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, ops_with
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels import registry
@@ -105,30 +105,9 @@ COMPUTED_HERE = PASSED_THROUGH | NO_DEFAULT_PLACEHOLDERS | {"NoOp"}
 
 def finishing_order(flow: Flow) -> Iterator[str]:
     """The names of the steps that the fetched ones need, each after its own; where the order is free, by names."""
-    starts = sorted({_send(ref.name, ref.port) for ref in flow.fetched})
-    sends = {_send(ref.name, ref.port): ref.name for ref in flow.fetched}
-    seen: set[str] = set()
-    for start in reversed(starts):
-        stack = [(sends[start], False)]
-        while stack:
-            name, leave = stack.pop()
-            if leave:
-                yield name
-                continue
-            if name in seen or name not in flow.steps:
-                continue
-            seen.add(name)
-            sources = flow.steps[name].sources()
-            if not sources:
-                yield name
-                continue
-            stack.append((name, True))
-            ordered = sources if len(sources) < 2 else sorted(set(sources))
-            stack.extend((source, False) for source in ordered if source not in seen)
-
-
-def _send(name: str, port: int) -> str:
-    return f"_send_{name}_{port}"
+    sends = {f"_send_{ref.name}_{ref.port}": ref.name for ref in flow.fetched}
+    starts = [sends[send] for send in sorted(sends, reverse=True)]
+    return finishing(starts, lambda name: sorted(set(flow.steps[name].sources())), flow.steps.__contains__)
 
 
 def _gives_handles(node: Node) -> bool:
