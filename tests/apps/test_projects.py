@@ -1161,3 +1161,10 @@ def test_a_model_that_magnifies_rounding_is_sent_to_export_and_its_file_is_taken
     assert not (tmp_path / "out").exists()
     assert call("export", model, "-o", file, f"--tolerance={told[1]}") == 0
     assert call("app", "pi", file, "-o", out) == 0
+
+
+def test_a_model_without_inputs_has_no_app(tmp_path: pathlib.Path) -> None:
+    graph = parse("w = Const(float [1, 2])\ny = Relu(w, T=float)")
+    with pytest.raises(UsageError, match="the model has no inputs, and an app has nothing to give it"):
+        make_project("linux", Graph([*graph], outputs=["y"]), tmp_path / "app")
+    assert not (tmp_path / "app").exists()

@@ -318,3 +318,35 @@ def test_what_a_missing_file_may_be_called_is_said_by_every_command(
     assert command_line.call(*arguments) in (1, 2)
     assert "did you mean 'net." in (error := capsys.readouterr().err)
     assert f"'{meant}'" in error
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "summarize /dev/zero",
+        "quantize model.pb --calibrate=/dev/zero -o q.tflite",
+        "wav_to_features --input_wav=/dev/zero --output_c_file=o.c",
+        "print_selective_registration_header --graphs=/dev/zero --proto_fileformat=ops_list",
+        "transform_graph model.pb --out_graph=o.pb --outputs=y"
+        " --transforms=freeze_requantization_ranges(min_max_log_file=/dev/zero)",
+        "dataset apply /dev/zero . -o sorted",
+    ],
+)
+def test_a_device_is_never_read_to_its_end(
+    words: str, model: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    code, _, err = call(capsys, *words.split())
+    assert code == 1
+    assert "/dev/zero: this is a device, which may never end, and no file" in err
+
+
+def test_an_error_is_no_longer_than_a_screen(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], model: pathlib.Path
+) -> None:
+    (tmp_path / "list.txt").write_text("x" * 1_000_000)
+    code, _, err = call(capsys, "quantize", model, f"--calibrate={tmp_path / 'list.txt'}", "-o", tmp_path / "q.tflite")
+    assert code == 1
+    assert len(err.splitlines()[-1]) < 4100
+    assert "there is no file 'xxx" in err

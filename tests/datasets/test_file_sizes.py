@@ -1,5 +1,6 @@
 """Sizes that files of samples have, for models that leave theirs open."""
 
+import os
 import pathlib
 import wave
 
@@ -8,6 +9,7 @@ import pytest
 from PIL import Image
 
 from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.datasets.file_sizes import MOST_PIXELS, common_side, files_of, usual_length
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.recordings import rate_of, sample_count
@@ -199,3 +201,12 @@ def test_arrays_tell_the_sizes_of_an_old_placeholder_of_which_only_training_knew
     text = "x = Placeholder(dtype=float, shape=[], _output_shapes=[[?,?,?]])\ny = Relu(x, T=float)"
     graph = Graph([*parse(text)], versions=Versions(21))
     assert SampleReading().sized(graph, {"x": (1, 1, 1)}, np.zeros((5, 3, 9), np.float32)) == {"x": (1, 3, 9)}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_pipes_and_devices_among_pictures_are_left_out(tmp_path: pathlib.Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    os.mkfifo(tmp_path / "b.png")  # opening it would wait for ever
+    os.symlink("/dev/zero", tmp_path / "c.png")
+    os.symlink("nowhere.png", tmp_path / "d.png")  # to be told of
+    assert [os.path.basename(path) for path in files_in(str(tmp_path))] == ["a.png", "d.png"]

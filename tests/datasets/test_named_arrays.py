@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from pocketgraph.datasets import named_arrays
 from pocketgraph.datasets.model_input import signature_keys
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
@@ -65,3 +66,9 @@ def test_arrays_are_called_as_tensors_or_as_the_signature_calls_them(
 def test_other_names_are_refused(graph: Graph) -> None:
     with pytest.raises(UsageError, match="there is no array for the input 'right_ph:0'; there are a, c"):
         pocketgraph.quantize(graph, {"a": LEFT, "c": RIGHT})
+
+
+def test_a_model_without_inputs_takes_no_samples(tmp_path: Path) -> None:
+    np.savez(tmp_path / "samples.npz", x=np.zeros((2, 3)), labels=np.zeros(2))
+    with pytest.raises(UsageError, match=r"samples\.npz: the model has no inputs, so it takes no samples"):
+        named_arrays.of_inputs(tmp_path / "samples.npz", ())

@@ -12,6 +12,7 @@ import pocketgraph
 from graph_files import graph_file
 from pocketgraph.cli.export.print_required_ops import command as required_command
 from pocketgraph.cli.export.print_selective_registration_header import command as header_command
+from pocketgraph.cli.export.print_selective_registration_header import needed
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting.required_ops import kernel_class, litert_operators, ops_list, required
 from pocketgraph.graph.text_format import parse
@@ -112,3 +113,9 @@ def test_onnx_operators(tmp_path: pathlib.Path) -> None:
     (tmp_path / "net.onnx").write_bytes(model)
     printed = CliRunner().invoke(required_command, [str(tmp_path / "net.onnx"), "--form=onnxruntime"]).output
     assert printed == "ai.onnx;17;Add,Conv,If\ncom.microsoft;1;Gelu\n"
+
+
+def test_a_list_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ops.json").write_bytes(b"\xff\xfe\x00[")
+    with pytest.raises(FormatError, match=r"ops\.json: this is no list of \[op, kernel\] pairs"):
+        needed([str(tmp_path / "ops.json")], True, "")

@@ -10,6 +10,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.cli.change import convert as convert_command
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.exporting import export
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.conversion import TARGET_FORMS, convert
 from pocketgraph.formats.protos import message
@@ -144,3 +145,11 @@ def test_real_models_run_alike_in_every_form(name: str, tmp_path: pathlib.Path) 
             results.append(session.run(list(wanted), feeds) if wanted else [])
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("form", ["saved_model", "meta", "memmapped", "graphdef", "text"])
+def test_a_finished_file_has_no_other_form(form: str, tmp_path: pathlib.Path) -> None:
+    export(GRAPH, tmp_path / "net.tflite", shapes={"x": (1, 64)})
+    with pytest.raises(FormatError, match="the operators of a LiteRT file have no GraphDef form; give the graph"):
+        convert(tmp_path / "net.tflite", tmp_path / "other", form)
+    assert [path.name for path in tmp_path.iterdir()] == ["net.tflite"]

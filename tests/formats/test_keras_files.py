@@ -177,6 +177,16 @@ def test_bytes_that_flip_end_in_words(name: str, tmp_path: pathlib.Path) -> None
         pocketgraph.load(written(tmp_path, name, whole[: len(whole) // 2]))
 
 
+@pytest.mark.parametrize("at", range(0, 40, 4))
+def test_groups_of_weights_that_lie_nowhere_are_refused(at: int, tmp_path: pathlib.Path) -> None:
+    """The first groups of a file begin with a name's place in the heap and an object's place in the file."""
+    whole = content("nested_keras3.h5")
+    node = whole.index(b"SNOD") + 8 + at
+    damaged = whole[:node] + b"\xff\xff\xff\x0f" + whole[node + 4 :]
+    with contextlib.suppress(FormatError):
+        pocketgraph.load(written(tmp_path, "nested_keras3.h5", damaged))
+
+
 def test_a_vocabulary_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content("vocabularies_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:

@@ -143,7 +143,7 @@ class TestWeightsInAnotherFile:
         content = beside.read_bytes()
         with pytest.raises(FormatError, match="no file beside it"):
             onnx_file.parse(content)
-        for name in (b"../et.onnx.d..", b"/et.onnx.data/"):
+        for name in (b"../et.onnx.d..", b"/et.onnx.data/", b"net.onnx\0data", b"\0" * 13):
             beside.write_bytes(content.replace(b"net.onnx.data", name[:13]))
             with pytest.raises(FormatError, match=r"no file beside it|cannot be read"):
                 pocketgraph.load(beside)

@@ -137,7 +137,7 @@ def test_missing_and_short_shards_are_told(copied: pathlib.Path) -> None:
         pocketgraph.load(copied)
 
 
-@pytest.mark.parametrize("name", ["../secret.bin", "/etc/hostname", "https://there/x.bin"])
+@pytest.mark.parametrize("name", ["../secret.bin", "/etc/hostname", "https://there/x.bin", "a\0b", "", "."])
 def test_shards_elsewhere_are_not_read(copied: pathlib.Path, name: str) -> None:
     (copied.parent.parent / "secret.bin").write_bytes(bytes(10_000))
     change(copied, "weightsManifest", 0, "paths", to=[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.class_labels import best_classes, class_name
 from pocketgraph.datasets.recordings import content_at, recording, resampled, sample_count, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.formats.files import opened
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import PLACEHOLDERS
@@ -130,7 +132,7 @@ def said_words(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     place = os.fspath(path)
     found = []
     try:
-        with open(place, encoding="utf-8") as file:
+        with TextIOWrapper(opened(place), encoding="utf-8") as file:
             for line in file:
                 parts = line.rstrip("\n").split(",")
                 if len(parts) == 2:

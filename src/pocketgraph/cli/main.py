@@ -121,6 +121,7 @@ FORMER = {
 WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
+LONGEST_ERROR = 4000  # letters; a name or a line of a hostile file may have millions
 NAMES = 24  # columns; descriptions of the few commands with longer names begin in the next line
 
 RESUMED = frozenset({"quantize", "retrain", "ship"})
@@ -261,5 +262,7 @@ def fail(message: str, code: int) -> None:
         import traceback
 
         traceback.print_exc()
-    echo(f"error: {' '.join(message.split())}", err=True)
+    said = " ".join(message.split())
+    said = said if len(said) <= LONGEST_ERROR else f"{said[: LONGEST_ERROR // 2]} … {said[-LONGEST_ERROR // 2 :]}"
+    echo(f"error: {said}", err=True)
     sys.exit(code)

@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError, option
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
@@ -163,7 +163,7 @@ def rows_of(path: str) -> list[list[str]]:
         FormatError: it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             content = decoded(file.read(), "table", path)
         if path.lower().endswith(".tsv"):
             return _pointed_cells(content, "\t")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.files import near, reason, unreadable
+from pocketgraph.formats.files import near, opened, reason, unreadable
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
@@ -40,7 +41,8 @@ def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
 
 
 def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
-    """The files of a folder and of those inside, in order; links are followed, names that begin so are left out.
+    """The files of a folder and of those inside, in order; links are followed, names that begin so are left out, as
+    are pipes and devices.
 
     Raises:
         FormatError: one of the folders cannot be read.
@@ -58,7 +60,7 @@ def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
         seen.add(os.path.realpath(place))
         inner[:] = sorted(name for name in inner if not name.startswith(hidden))
         found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(hidden)]
-    return found
+    return [path for path in found if os.path.isfile(path) or not os.path.exists(path)]  # a pipe may never end
 
 
 def of_folder(name: str) -> tuple[list[str], list[str]]:
@@ -145,7 +147,7 @@ def of_list(name: str) -> tuple[list[str], list[str]]:
         FormatError: the list cannot be read, or a file in it is not there.
     """
     try:
-        with open(name, encoding="utf-8-sig") as file:
+        with TextIOWrapper(opened(name), encoding="utf-8-sig") as file:
             lines = {
                 number: line.rstrip("\n")
                 for number, line in enumerate(file, 1)

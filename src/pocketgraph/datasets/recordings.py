@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.graph.tensor import Array
 
 FEWEST_SAMPLES = 160  # that a model hears; 10 ms, and fewer are numbers made of a recording
@@ -192,7 +192,7 @@ def recording(path: str) -> tuple[bytes, Array, int]:
         FormatError: it cannot be read, is no recording, or holds no samples.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             content = file.read()
     except OSError as error:
         raise unreadable("the recording", path, error) from None

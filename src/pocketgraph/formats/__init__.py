@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pocketgraph.errors import FormatError, UsageError, path_of
+from pocketgraph.errors import UsageError, path_of
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor, check_graph
 from pocketgraph.graph.garbage_collection import collector_paused
-from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.graph.model_file_graph import check_graph_def_form, is_litert_file, is_model_file
 from pocketgraph.lazy_members import lazy_members
 from pocketgraph.protobuf.wire import Buffer
 
@@ -176,11 +176,7 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
     if is_model_file(graph):
         suffix = ".tflite" if is_litert_file(graph) else ".onnx"
         if not place.endswith(suffix) or form or text:
-            what = "a LiteRT" if suffix == ".tflite" else "an ONNX"
-            raise FormatError(
-                f"the operators of {what} file have no GraphDef form", where=place,
-                hint="give the graph that it was made from",
-            )  # fmt: skip
+            check_graph_def_form(graph, place)
         writer(suffix[1:])(graph, place)
         return
     named = form_for(os.path.splitext(place)[1]) if text is None else "graphdef"
@@ -189,8 +185,6 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
 
 def to_bytes(graph: Graph) -> bytes:
     """The graph as an encoded GraphDef; errors as for ``save``."""
-    if is_model_file(graph):
-        raise FormatError("the operators of a LiteRT or ONNX file have no GraphDef form")
     return b"".join(graphdef.chunks(graph))
 
 

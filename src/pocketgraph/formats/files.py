@@ -32,6 +32,21 @@ class _MappedFile(mmap):
     status: os.stat_result
 
 
+def opened(path: PathLike) -> BinaryIO:
+    """A file to read all of: no device, which may never end.
+
+    Raises:
+        OSError: it cannot be opened.
+        FormatError: it is a device.
+    """
+    file = open(path, "rb")  # noqa: SIM115  the caller closes it
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        file.close()
+        raise FormatError("this is a device, which may never end, and no file", where=os.fspath(path))
+    return file
+
+
 def mapped(path: PathLike) -> Buffer:
     """A file's content without reading it: pages come in when they are touched.
 
@@ -42,10 +57,8 @@ def mapped(path: PathLike) -> Buffer:
     """
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:
+        with opened(name) as file:
             status = os.fstat(file.fileno())
-            if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-                raise FormatError("this is a device, which may never end, and no file", where=name)
             if not stat.S_ISREG(status.st_mode):
                 return file.read()
             if not status.st_size:
@@ -225,6 +238,16 @@ def check_place(path: PathLike, model: str | None = None) -> str:
             "the file cannot be written: permission denied", where=name, hint="it is read-only, or another user's"
         )
     return target
+
+
+def path_below(folder: str, name: str) -> str:
+    """The real path of a name that a file tells, with slashes as in addresses; "" where it is none in the folder or
+    below."""
+    if not name or "\0" in name or "://" in name or os.path.isabs(name):
+        return ""
+    root = os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(root, *name.split("/")))
+    return path if path.startswith(os.path.join(root, "")) else ""
 
 
 def takes_bytes(path: str) -> bool:

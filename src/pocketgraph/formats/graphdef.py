@@ -14,6 +14,7 @@ from pocketgraph.formats.file_node import FileNode, Origin
 from pocketgraph.formats.files import check_length
 from pocketgraph.graph import Function, Graph, Node, Versions
 from pocketgraph.graph.garbage_collection import collector_paused
+from pocketgraph.graph.model_file_graph import check_graph_def_form
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, Chunk, Chunks, WireError
 
@@ -299,6 +300,7 @@ def corrupt(error: WireError, file: str, end: int) -> FormatError:
 
 def chunks(graph: Graph) -> Iterator[Chunk]:
     """The GraphDef of a graph in pieces; a run of untouched neighbours is one piece of the file they came from."""
+    check_graph_def_form(graph)
     rest: dict[int, list[bytes]] = {LIBRARY: [], VERSIONS: []}
     others: list[bytes] = []
     for at, number, kind, value, end in wire.fields(graph.extra, 0, len(graph.extra)):

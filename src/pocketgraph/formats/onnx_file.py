@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import AGAIN, FormatError, GraphError
+from pocketgraph.formats.files import path_below
 from pocketgraph.formats.tflite import plain_name
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.edit import claim_name
@@ -217,8 +218,8 @@ def _beside(where: str, facts: Mapping[str, str], size: int) -> Callable[[], np.
     """
     name = facts.get("location", "")
     folder = os.path.dirname(os.path.abspath(where))
-    path = os.path.realpath(os.path.join(folder, name))
-    if not where or not name or os.path.dirname(path) != os.path.realpath(folder):
+    path = path_below(folder, name)
+    if not where or os.path.dirname(path) != os.path.realpath(folder):
         raise FormatError(f"the ONNX file keeps weights in '{name}', which is no file beside it", where=where)
     try:
         offset, length, whole = int(facts.get("offset", 0)), int(facts.get("length", size)), os.path.getsize(path)

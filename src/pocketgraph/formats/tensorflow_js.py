@@ -16,7 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import graphdef
-from pocketgraph.formats.files import mapped
+from pocketgraph.formats.files import mapped, path_below
 from pocketgraph.formats.keras.topology import parse as keras_model
 from pocketgraph.formats.protos import message
 from pocketgraph.formats.tensorflow_js_ops import with_plain_ops
@@ -136,9 +136,8 @@ def _shard(name: str, where: str) -> str:
     Raises:
         FormatError: it is not there, or elsewhere.
     """
-    folder = os.path.realpath(os.path.dirname(os.path.abspath(where)))
-    path = os.path.realpath(os.path.join(folder, *str(name).split("/")))
-    if os.path.isabs(name) or "://" in name or os.path.commonpath([folder, path]) != folder:
+    path = path_below(os.path.dirname(os.path.abspath(where)), name)
+    if not path:
         raise FormatError(f"weights are to be in '{name}', which is no file beside it", where=where)
     if not os.path.isfile(path):
         raise FormatError(

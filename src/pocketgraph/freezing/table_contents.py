@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.formats.files import opened
 from pocketgraph.freezing.savers import restored_key
 from pocketgraph.freezing.stored_tables import MUTABLE, ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
@@ -150,7 +151,7 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> ResourceCon
     if not os.path.exists(path) and base.lower().endswith(VOCABULARY_SUFFIXES):
         path = os.path.join(folder, base)  # beside a model that is no SavedModel
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             lines = file.read()
         delimiter = opdefs.attr_or_default(filler, "delimiter")
         columns = table_columns(

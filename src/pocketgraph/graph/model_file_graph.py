@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.tensor import Array
@@ -34,6 +34,20 @@ def is_model_file(graph: Graph) -> bool:
 def is_litert_file(graph: Graph) -> bool:
     """Whether a graph is that of a LiteRT file."""
     return graph.extra[4:8] == LITERT
+
+
+def check_graph_def_form(graph: Graph, where: str = "") -> None:
+    """Refuses the graph of a LiteRT or ONNX file, whose operators are none of TensorFlow's.
+
+    Raises:
+        FormatError: it is such a graph.
+    """
+    if is_model_file(graph):
+        what = "a LiteRT" if is_litert_file(graph) else "an ONNX"
+        raise FormatError(
+            f"the operators of {what} file have no GraphDef form", where=where,
+            hint="give the graph that it was made from",
+        )  # fmt: skip
 
 
 def refuse_finished(graph: Graph, what: str, hint: str = "") -> None:

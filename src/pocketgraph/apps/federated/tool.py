@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.apps.federated.participant import LocalTraining, Participant, first_values
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.errors import FormatError, MissingExtraError, PocketgraphError, RunError, UsageError, option
-from pocketgraph.formats.files import reason
+from pocketgraph.formats.files import opened, reason
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
@@ -229,7 +229,7 @@ def _made(graph: Graph, strategy: Any) -> Averaged:
 
 def _pem(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             data = file.read()
     except OSError as error:
         raise FormatError(f"the certificate cannot be read: {reason(error)}", where=path) from None

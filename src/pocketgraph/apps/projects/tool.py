@@ -173,6 +173,8 @@ def make_project(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, about=About(name=names.title), samples=samples, threads=threads, progress=progress,
     )  # fmt: skip
+    if not model.main.inputs:
+        raise UsageError("the model has no inputs, and an app has nothing to give it", hint="see pocketgraph summarize")
     model, finished = _as_it_is(model, where, kind, built_on)
     if labels and not finished:
         model = scores_first(model)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError, UsageError, option
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.arrays import Array
 
@@ -108,7 +108,7 @@ def features_of(path: str, settings: FeatureSettings) -> tuple[Array, int]:
     from pocketgraph.kernels.audio.wav import decode_wav
 
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             content = np.array(file.read(), object)
     except OSError as error:
         raise unreadable("the recording", path, error) from None

@@ -8,12 +8,13 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import TextIOWrapper
 
 from pocketgraph.apps.training_data.photo_checks import Finding
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.datasets.file_lists import files_in
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
-from pocketgraph.formats.files import no_folder, reason, write_atomically
+from pocketgraph.formats.files import no_folder, opened, reason, write_atomically
 from pocketgraph.part_files import part_name
 
 DECISIONS = ("keep", "drop", "relabel")
@@ -54,7 +55,7 @@ def read_decisions(path: str | os.PathLike[str]) -> list[Decision]:
     """
     place = os.fspath(path)
     try:
-        with open(place, encoding="utf-8-sig") as file:
+        with TextIOWrapper(opened(place), encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"the decisions cannot be read: {reason(error)}", where=place) from None

@@ -9,6 +9,7 @@ from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.required_ops import DEFAULT_PAIRS, Required, RequiredKernel, header, ops_list, required
 from pocketgraph.formats import load
+from pocketgraph.formats.files import mapped
 from pocketgraph.graph.model_file_graph import refuse_finished
 
 FORMATS = ("rawproto", "textproto", "ops_list")
@@ -58,6 +59,5 @@ def needed(paths: list[str], are_lists: bool, default_ops: str) -> Required:
         return required(graphs, default_ops)
     kernels: set[RequiredKernel] = set(required([], default_ops).kernels)
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            kernels.update(ops_list(file.read(), path))
+        kernels.update(ops_list(bytes(mapped(path)).decode("utf-8", "replace"), path))
     return Required(tuple(sorted(kernels)), ())

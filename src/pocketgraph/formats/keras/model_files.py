@@ -216,7 +216,10 @@ class _HeldFile:
         return item
 
     def has(self, path: str) -> bool:
-        return path in self._file
+        try:
+            return path in self._file
+        except DAMAGED as error:
+            raise self._damaged(error) from None
 
     def attribute(self, name: str) -> Any:
         """An attribute of the file.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
-from pocketgraph.formats.files import near
+from pocketgraph.formats.files import near, opened
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import likely_inputs
@@ -89,7 +89,7 @@ def read_input(graph: Graph, name: str, path: str) -> Array:
     if graph.producer(name).attr("dtype", None) is not STRING:
         return read_array(path)
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             data = file.read()
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=path) from None

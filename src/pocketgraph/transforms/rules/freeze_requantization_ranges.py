@@ -6,10 +6,12 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from io import TextIOWrapper
 
 import numpy as np
 
 from pocketgraph.errors import TransformError, did_you_mean
+from pocketgraph.formats.files import opened
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import rename_inputs
@@ -99,7 +101,7 @@ def freeze_requantization_ranges(
 def _read_log(path: str) -> Iterator[tuple[str, float, float]]:
     """(node, min, max) of each line that has them, as in ``;conv/range__print__;__requant_min_max:[-1.5][2.5]``."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        with TextIOWrapper(opened(path), "utf-8", "surrogateescape", "\n") as file:
             for line in file:
                 fields = line.removesuffix("\n").split(";")
                 places = [i for i, field in enumerate(fields) if i and field.startswith(MARK)]
