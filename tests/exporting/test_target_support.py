@@ -14,10 +14,11 @@ import pytest
 from command_line import call
 from loop_text import counted_loop
 from pocketgraph.apps.quantizing import quantize
+from pocketgraph.cli.judge.check import show
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export, opened
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.target_support import DEVICES, support, targets_of
+from pocketgraph.exporting.target_support import DEVICES, Obstacle, Support, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
@@ -138,6 +139,19 @@ def test_tfmobile_names_ops_and_types() -> None:
     assert "print_selective_registration_header" in hints["Sum"]
     fine = parse(FINE)
     assert support(fine, "tfmobile").is_complete
+
+
+def test_what_is_of_no_node_is_told_of_the_graph(capsys: Any) -> None:
+    """As a type that the edge of a loop's body has; it counts as no node."""
+    reasons = {"y": "no lowering", "": "LiteRT does not compute with double"}
+    obstacles = (Obstacle("Erfinv", "no lowering", "", ("y",)), Obstacle("", reasons[""], "cast it", ("",)))
+    show(Support("tflite", {"y": "Erfinv", "z": "Relu"}, reasons, obstacles))
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "tflite: no, 1 of 2 nodes stands in the way"
+    assert rest == [
+        "  Erfinv x 1 ('y'): no lowering",
+        "  the graph: LiteRT does not compute with double; cast it",
+    ]
 
 
 def test_tfmobile_and_functions(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -15,6 +15,7 @@ from command_line import call
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import node_name
 from pocketgraph.graph.order import inside_loops, reachable
+from pocketgraph.graph.text_format import print_graph
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -84,6 +85,16 @@ def test_it_goes_the_way_of_other_files(tmp_path: pathlib.Path, capsys: pytest.C
     assert call("convert", path, frozen) == 0
     pocketgraph.export(path, small)
     assert pocketgraph.verify(frozen, small).passed
+
+
+def test_its_folder_is_the_model(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As what TensorFlow.js is given to load lies in a folder, beside its weights."""
+    path = written(tmp_path, next(iter(MODELS)))
+    assert print_graph(pocketgraph.load(tmp_path)) == print_graph(pocketgraph.load(path))
+    assert call("summarize", tmp_path) == 0
+    path.rename(tmp_path / "other.json")
+    assert call("summarize", tmp_path) == 1
+    assert f"give what is inside, such as {tmp_path / 'other.json'}" in capsys.readouterr().err
 
 
 def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:

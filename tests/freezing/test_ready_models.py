@@ -11,6 +11,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
+from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import FormatError, FreezeError, UsageError, option
 from pocketgraph.formats import save
 from pocketgraph.formats.meta_graph_writer import save_saved_model
@@ -189,6 +190,24 @@ def test_the_signature_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> N
     assert of_tensorflow.freezing.signature == "infer"
 
 
+def test_signatures_that_are_alike_are_one(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As those of TensorFlow Hub's first modules, which have "default" beside what they are for."""
+    of_hub = Signature({"images": "x:0"}, {"default": "y:0"})
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        y = Relu(x, T=float)
+    """)
+    both = {"default": of_hub, "image_feature_vector": of_hub}
+    save(graph.replace(signatures=both), tmp_path / "hub", form="saved_model")
+    assert ready(tmp_path / "hub").graph.outputs == ("y:0",)
+    assert call("export", tmp_path / "hub", "-o", tmp_path / "hub.tflite") == 0
+    assert "signature" not in capsys.readouterr().err
+    other = Signature({"images": "x:0"}, {"default": "x:0"})
+    refuse_several_signatures(graph.replace(signatures=both), None)
+    with pytest.raises(UsageError, match="the signatures default, image_feature_vector, other"):
+        refuse_several_signatures(graph.replace(signatures={**both, "other": other}), None)
+
+
 def test_nodes_inside_of_a_saved_models_functions_are_outputs() -> None:
     folder = ROOT / "tests" / "fixtures" / "saved_models" / "augmentation"
     stored, whole = pocketgraph.load(folder), ready(folder, signature="serving_default").graph
@@ -300,6 +319,7 @@ def test_the_version_in_an_export_is_taken(tmp_path: pathlib.Path) -> None:
     of_tests = ROOT / "tests" / "fixtures" / "saved_models" / "on_device"
     shutil.copytree(of_tests, tmp_path / "export" / "1700000000")
     assert print_graph(read_model(tmp_path / "export")) == print_graph(read_model(of_tests))
+    assert pocketgraph.load(tmp_path / "export").signatures == pocketgraph.load(of_tests).signatures
     shutil.copytree(of_tests, tmp_path / "export" / "1700000001")
     with pytest.raises(FormatError, match=r"1700000001 \(the newest\)"):
         read_model(tmp_path / "export")

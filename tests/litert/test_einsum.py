@@ -33,7 +33,8 @@ def graph(equation: str, constant: str | None = None) -> tuple[Graph, dict[str, 
 @pytest.mark.parametrize(
     "equation",
     ["abc,cde->abde", "abcd,aecd->acbe", "ab,bc->ac", "ab,bc->ca", "abc,dc -> abd", "abcd,cde->abe", "ab,cd->dbac",
-     "abc,abc->ab", "acbe,aecd->abcd", "ab,ab->ab", "bc,cabd->dab"],
+     "abc,abc->ab", "acbe,aecd->abcd", "ab,ab->ab", "bc,cabd->dab",
+     "ab,bc->a", "ab,bc->", "abd,ecdf->caf", "abd,eabcf->abc"],
 )  # fmt: skip
 def test_two_operands_are_one_product(equation: str, constant: str | None) -> None:
     made, arrays = graph(equation, constant)
@@ -77,7 +78,7 @@ def test_an_ellipsis_stands_for_the_last_axes(equation: str, first: tuple[int, .
     assert np.abs(result - wanted).max() < 1e-5
 
 
-@pytest.mark.parametrize("equation", ["aab,bc->ac", "ab,bc->a"])
+@pytest.mark.parametrize("equation", ["aab,bc->ac"])
 def test_others_run_on_the_reference_engine(equation: str) -> None:
     made, arrays = graph(equation)
     result = Session(made).run(["z"], arrays)[0]

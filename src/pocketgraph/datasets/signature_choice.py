@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.datasets.named_arrays import SampleSource, fitting_signature
 from pocketgraph.errors import UsageError, option
-from pocketgraph.freezing.serving_signatures import serving_signature
+from pocketgraph.formats.meta_graph import main_signature
 from pocketgraph.graph import Graph
 
 
@@ -17,7 +17,7 @@ def refuse_several_signatures(graph: Graph, data: SampleSource | None) -> None:
         FormatError: the data's file is damaged.
     """
     keys = sorted(graph.public_signatures)
-    if len(keys) < 2 or serving_signature(graph) is not None:
+    if len(keys) < 2 or main_signature(graph) is not None:
         return
     inputs = {key: graph.signatures[key].inputs for key in keys}
     fitting = fitting_signature(data, inputs) if data is not None else None

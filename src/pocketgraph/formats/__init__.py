@@ -51,7 +51,7 @@ def load(
     beside the file or in the directory; the graph remembers where, and ``freeze`` puts them in.
 
     Args:
-        path: a file, or a SavedModel's directory.
+        path: a file, or the directory of a SavedModel, of a model of TensorFlow.js, or around an export's only version.
         tags: which graph of a SavedModel, as in ``"serve"`` or ``("serve", "gpu")``.
         signature: which of the file's signatures gives the graph its inputs and outputs.
         key: opens a sealed file; see ``sealed.Key`` for the ways to give it.
@@ -80,9 +80,12 @@ def load(
         return _secret(decrypt(bytes(mapped(name))), name, tags, signature)
     if not os.path.exists(name) or os.path.isdir(name):
         from pocketgraph.formats import meta_graph
-        from pocketgraph.formats.detect import identify
+        from pocketgraph.formats.detect import identify, model_at
         from pocketgraph.formats.forms import of_saved_model
 
+        meant = model_at(name)
+        if meant != name:
+            return load(meant, tags=tags, signature=signature)
         identity = identify(name)
         if identity.kind is not Kind.SAVED_MODEL:
             raise identity.refusal()

@@ -78,17 +78,17 @@ def identify(path: PathLike) -> Identity:
     return identity_of(name, kind)
 
 
-def whole_saved_model(path: str) -> str:
-    """The directory of the SavedModel that a path means; else the path itself.
+def model_at(path: str) -> str:
+    """The model that a path means; else the path itself.
 
-    That of one of its own files, as the directory has the values and assets; and the version in a directory that has no
-    model beside it, as an Estimator exports, and TensorFlow Serving reads: ``export/1700000000``.
+    That of one of its own files, as the directory has the values and assets. Of a directory whose only model is a
+    version, as an Estimator exports and TensorFlow Serving reads (``export/1700000000``), or the ``model.json`` of
+    TensorFlow.js, it is that.
     """
     if os.path.isdir(path):
-        if of_directory(path) is not Kind.DIRECTORY:
-            return path
-        versions = [os.path.join(path, name) for name in os.listdir(path) if name.isdecimal()]
-        return versions[0] if len(versions) == 1 and sole_model(path) == versions[0] else path
+        inside = [name for name in os.listdir(path) if name.isdecimal() or name == "model.json"]
+        found = os.path.join(path, inside[0]) if len(inside) == 1 else ""
+        return found if found and of_directory(path) is Kind.DIRECTORY and sole_model(path) == found else path
     folder = os.path.dirname(path) or "."
     is_file = os.path.isfile(path) and saved_model_file(folder) == os.path.join(folder, os.path.basename(path))
     return folder if is_file and identify(path).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else path

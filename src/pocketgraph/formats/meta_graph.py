@@ -205,16 +205,26 @@ def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: 
     raise UsageError(f"no graph has the tags '{','.join(sorted(wanted))}'", where=where, hint=f"there is {have}")
 
 
+def main_signature(graph: Graph) -> str | None:
+    """The key of the signature that is taken when none is named: ``serving_default``, or the only one, as which several
+    of the same inputs and outputs count, such as TensorFlow Hub's; None where that is not clear."""
+    found = graph.public_signatures
+    if DEFAULT_SIGNATURE in found:
+        return DEFAULT_SIGNATURE
+    uses = [(one.inputs, one.outputs) for one in found.values()]
+    return min(found) if uses and uses.count(uses[0]) == len(uses) else None
+
+
 def with_signature(graph: Graph, name: str | None, where: str) -> Graph:
-    """The graph with the inputs and outputs of one signature; by default ``serving_default``, or the only one.
+    """The graph with the inputs and outputs of one signature; by default the main one.
 
     Raises:
         UsageError: there is no such signature.
     """
     visible = graph.public_signatures
     if name is None:
-        name = DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in visible else next(iter(visible), "")
-        if not name or (name != DEFAULT_SIGNATURE and len(visible) > 1):
+        name = main_signature(graph)
+        if name is None:
             return graph
     if name not in graph.signatures:
         known = f"it has {', '.join(sorted(visible))}" if visible else "it has none"

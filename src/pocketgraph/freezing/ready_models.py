@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pocketgraph.errors import FormatError, FreezeError, option
 from pocketgraph.formats import Kind, load
 from pocketgraph.formats.detect import of_directory
-from pocketgraph.formats.meta_graph import saved_model_file
+from pocketgraph.formats.meta_graph import main_signature, saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.assigned_values import STORED_VALUE
 from pocketgraph.freezing.graph_variables import is_variable
@@ -19,7 +19,6 @@ from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
 from pocketgraph.freezing.serving_signatures import (
     inferring_signatures,
-    serving_signature,
     takes_numbers,
     takes_records,
 )
@@ -147,7 +146,7 @@ def ready(
     notes = []
     if is_saved_model:
         graph = load(name, signature=signature)
-        default = serving_signature(graph)
+        default = main_signature(graph)
         if signature is None and not outputs and default is not None and takes_records(graph, default):
             signature = next((key for key in sorted(graph.signatures) if takes_numbers(graph, key)), None)
             if signature is not None:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pocketgraph.errors import option
+from pocketgraph.formats.meta_graph import main_signature
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.op_traits import PASSES, VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
@@ -18,12 +18,6 @@ EXAMPLE_PARSERS = ops_with("example_parser")
 CHECKPOINTS = ops_with("checkpoint")
 _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
 """Not a trait: how the names of ops begin by which optimizers move variables."""
-
-
-def serving_signature(graph: Graph) -> str | None:
-    """The key of the signature that is taken when none is named; None where there is none."""
-    keys = list(graph.public_signatures)
-    return DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in keys else keys[0] if len(keys) == 1 else None
 
 
 def left_signatures(graph: Graph) -> str:
@@ -40,7 +34,7 @@ def left_signatures(graph: Graph) -> str:
         weights = {node.name for node in nodes if node.op in VARIABLES}
         return sorted(one.inputs), sorted(one.outputs), shapes, weights, _ops(graph, nodes, set())
 
-    main = serving_signature(graph)
+    main = main_signature(graph)
     others = [key for key in sorted(graph.public_signatures) if main is not None and use(key) != use(main)]
     if not others:
         return ""

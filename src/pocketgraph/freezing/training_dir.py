@@ -9,7 +9,7 @@ from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.content import Kind
-from pocketgraph.formats.detect import inside, of_directory, whole_saved_model
+from pocketgraph.formats.detect import inside, model_at, of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.formats.object_graph import KEY
 
@@ -76,7 +76,7 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
 
 def model_path(path: str | os.PathLike[str]) -> str:
     """The path; for a SavedModel's own file its directory, which has the values and assets."""
-    return whole_saved_model(path_of(path))
+    return model_at(path_of(path))
 
 
 def names_checkpoint(path: str) -> bool:

@@ -70,9 +70,9 @@ def model_path(model: object) -> str:
 
             raise RunError("there is no such file", where=path, hint=near(path))
         if os.path.basename(path).startswith("saved_model."):
-            from pocketgraph.formats.detect import whole_saved_model
+            from pocketgraph.formats.detect import model_at
 
-            return whole_saved_model(path)
+            return model_at(path)
         return path
     raise UsageError(
         f"a session takes a Graph or a path, not {type(model).__name__}",

@@ -81,11 +81,12 @@ def show(found: Support) -> None:
     elif found.refusal:
         echo(f"{found.target}: no; {found.refusal}")
     else:
+        lacking = sum(bool(name) for name in found.reasons)  # "" is the graph as a whole
         echo(
-            f"{found.target}: no, {len(found.reasons):,} of {counted(len(found.nodes), 'node')} "
-            f"{'stands' if len(found.reasons) == 1 else 'stand'} in the way"
+            f"{found.target}: no, {lacking:,} of {counted(len(found.nodes), 'node')} "
+            f"{'stands' if lacking == 1 else 'stand'} in the way"
         )
     for obstacle in found.obstacles:
-        nodes = listed(obstacle.nodes, 3, quoted=True)  # --json lists all
+        nodes = f"{obstacle.op} x {len(obstacle.nodes)} ({listed(obstacle.nodes, 3, quoted=True)})"  # --json lists all
         help_text = f"; {obstacle.hint}" if obstacle.hint else ""
-        echo(f"  {obstacle.op or 'the graph'} x {len(obstacle.nodes)} ({nodes}): {obstacle.reason}{help_text}")
+        echo(f"  {nodes if obstacle.op else 'the graph'}: {obstacle.reason}{help_text}")

@@ -16,8 +16,9 @@ const NAMES = {
 let began = 0, isLost = false;
 let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null, stats = [];
 
-function say(text, action, run) {
+function say(text, action, run, isNews = false) {
   const box = at("message");
+  box.classList.toggle("news", isNews);
   box.hidden = !text;
   box.textContent = text || "";
   if (text && action) {
@@ -225,7 +226,7 @@ at("report").onclick = async () => {
   try {
     const told = { model: about.name, ...await engine.report() };
     keep(new Blob([JSON.stringify(told, null, 2)], { type: "application/json" }), `${about.name.replace(/[^\w.-]+/g, "_")}-times.json`);
-    say("These times are a device of your own: pocketgraph fit MODEL --device-file=FILE", "Good", () => {});
+    say("These times are a device of your own: pocketgraph fit MODEL --device-file=FILE", "Good", () => {}, true);
   } catch (error) {
     say(String(error.message || error));
   }
@@ -236,7 +237,7 @@ async function choose(file) {
   const back = () => { photo = null; };
   try {
     photo = file ? await photoOf(file) : null;
-    say(photo ? "This is the photo." : "", "Back to the camera", back);
+    say(photo ? "This is the photo." : "", "Back to the camera", back, true);
   } catch {
     say(`${file.name} is no picture that this browser opens.`, photo ? "Back to the camera" : "Good", back);
   }

@@ -2,6 +2,8 @@
 operand to a sum and a change of axes.
 
 bqhd,bkhd->bhqk      becomes      [b, h, q, d] @ [b, h, d, k]
+
+An axis that one operand alone has, and not the result, is summed over first.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ def einsum(emit: Emit, node: Node) -> None:
     (first, second), (left, right) = labels, operands
     if left.constant is not None:
         first, second, left, right = second, first, right, left
-    if any(len(set(term)) != len(term) for term in (first, second, wanted)):
+    if any(len(set(term)) != len(term) for term in (first, second, wanted)) or set(wanted) - {*first, *second}:
         raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
+    first, left = _summed(emit, first, left, {*second, *wanted})
+    second, right = _summed(emit, second, right, {*first, *wanted})
     both = [label for label in first if label in second and label in wanted]
     summed = [label for label in first if label in second and label not in wanted]
     rows, columns = (
         [label for label in term if label not in other] for term, other in ((first, second), (second, first))
     )
-    if not set(rows + columns) <= set(wanted) or not set(wanted) <= set(first + second):
-        raise emit.unsupported(f"Einsum '{equation}' sums over an axis of one operand alone")
     sizes = {**dict(zip(second, right.shape, strict=True)), **dict(zip(first, left.shape, strict=True))}
     if any(sizes[label] != size for label, size in zip(second, right.shape, strict=True)):
         raise emit.unsupported(f"Einsum '{equation}' broadcasts an axis")
@@ -84,11 +86,16 @@ def _spelled_out(emit: Emit, equation: str, ranks: list[int]) -> tuple[list[str]
 def _of_one(emit: Emit, equation: str, value: Value, labels: str, wanted: str) -> None:
     if any(len(set(term)) != len(term) for term in (labels, wanted)) or not set(wanted) <= set(labels):
         raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
-    summed = [axis for axis, label in enumerate(labels) if label not in wanted]
-    left = [label for label in labels if label in wanted]
-    if summed:
-        value = reduced(emit, "SUM", value, summed, keep=False)
-    emit.result(emit.reshape(_permuted(emit, value, left, list(wanted)), emit.output()[1]))
+    left, value = _summed(emit, labels, value, set(wanted))
+    emit.result(emit.reshape(_permuted(emit, value, list(left), list(wanted)), emit.output()[1]))
+
+
+def _summed(emit: Emit, labels: str, value: Value, others: set[str]) -> tuple[str, Value]:
+    """An operand and its labels without the axes that nothing else has, over which it is summed."""
+    own = [axis for axis, label in enumerate(labels) if label not in others]
+    if not own:
+        return labels, value
+    return "".join(label for label in labels if label in others), reduced(emit, "SUM", value, own, keep=False)
 
 
 def _arranged(emit: Emit, value: Value, labels: str, order: list[str], shape: tuple[int, ...]) -> Value:
