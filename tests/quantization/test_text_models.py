@@ -214,6 +214,29 @@ def test_pooled_words_are_not_cut_where_their_rows_are_few_bytes(
     assert row.comparison.snr > 80
 
 
+def test_pooled_words_are_in_the_file_where_an_optimizer_joined_lookup_and_pooling(
+    answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    """TensorFlow's optimizer has SparseSegmentMean take the rows itself; TensorFlow.js' converter asks for that."""
+    graph = graph_of("pooled")
+    joined = {}
+    for node in graph:
+        if node.op.startswith("SparseSegment"):
+            each, rows = graph.producer(node.data_inputs[1]), graph.producer(node.data_inputs[0])
+            while rows.op == "Identity":
+                rows = graph.producer(rows.data_inputs[0])
+            joined[node.name] = node.replace(inputs=[rows.data_inputs[0], each.data_inputs[0], node.inputs[2]])
+    assert joined
+    graph = graph.map_nodes(lambda node: joined.get(node.name, node))
+    data = table(tmp_path, answers, "pooled")
+    front = front_of(graph, data)
+    assert {cut.tensor.rpartition("/")[2] for cut in front.cuts} == {"steps:0", "weights:0"}
+    pocketgraph.export(graph, tmp_path / "m.tflite", samples=data)
+    rows_of = pocketgraph.evaluate([graph, tmp_path / "m.tflite"], data)
+    assert rows_of[1].accuracy.top1 == 1  # type: ignore[union-attr]
+    assert rows_of[1].comparison.snr > 80  # type: ignore[union-attr]
+
+
 def test_a_graph_that_gives_only_texts_or_lookups_is_refused() -> None:
     graph = parse("""
         text = Placeholder(dtype=string, shape=[?])
