@@ -15,7 +15,7 @@ from pocketgraph.apps.shipping.text_steps import text_steps, vocabulary_files
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.errors import UsageError
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_waiting_lookups
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at, text_preprocessing_of
@@ -198,6 +198,18 @@ def test_what_texts_are_too_long_for_a_file_is_cut(answers: dict[str, Any], tmp_
     long, short = (np.array([" ".join(words[:count]).encode()], object) for count in (16, 11))
     np.testing.assert_array_equal(front([long])[0], front([short])[0])
     assert front([np.array([b"film"], object)])[0].tolist() == [[2, *([-1] * 10)]]
+
+
+def test_a_graph_of_one_text_at_a_time_pads_as_it_would_pad_those_of_a_batch() -> None:
+    graph = graph_of("masked_mean")
+    [name] = [node.name for node in graph if node.op == "Placeholder"]
+    graph = graph.map_nodes(lambda node: node.with_attrs(shape=Shape((1,))) if node.name == name else node)
+    texts = [[np.array([text], object)] for text in (b"film good film", b"film")]
+    front = text_preprocessing_of(graph, ["scores"], (), texts)
+    assert front is not None
+    [found] = vocabularies(graph)
+    good, film = map(found.words.index, ("good", "film"))
+    assert [front(text)[0].tolist() for text in texts] == [[[film, good, film]], [[film, -1, -1]]]
 
 
 def test_pooled_words_are_not_cut_where_their_rows_are_few_bytes(
