@@ -9,6 +9,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
+from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
@@ -115,3 +116,18 @@ def test_pictures_that_are_made_up_have_the_values_that_the_graph_takes() -> Non
         assert made.dtype == np.float32
         assert low <= made.min() < low + 0.1 * (high - low)
         assert high - 0.1 * (high - low) < made.max() <= high
+
+
+@pytest.mark.parametrize(("shape", "is_told"), [("[1,40,40,3]", True), ("[1,3,40]", False), ("[?,7]", False)])
+def test_numbers_that_are_no_pictures_have_no_range_of_pixels(shape: str, is_told: bool) -> None:
+    """Also where a call names the input: spectra or sensors are scaled, too."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape={shape})
+        most = Const(float 255)
+        scaled = RealDiv(x, most, T=float)
+        y = Softmax(scaled, T=float)
+    """)
+    notes: list[str] = []
+    found = SampleReading(notify=notes.append).scaling(graph, ["x:0"])
+    assert found.std == (1 if is_told else None)
+    assert bool(notes) is is_told

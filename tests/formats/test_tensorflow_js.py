@@ -15,6 +15,8 @@ from command_line import call
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.content import Kind
+from pocketgraph.formats.model_file_facts import model_bytes
+from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -135,6 +137,13 @@ def test_missing_and_short_shards_are_told(copied: pathlib.Path) -> None:
     second.unlink()
     with pytest.raises(FormatError, match=r"in 'group1-shard2of2.bin', which is not there; put the model's .bin files"):
         pocketgraph.load(copied)
+
+
+def test_its_size_is_that_of_its_weights_too(copied: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = copied.stat().st_size + sum(path.stat().st_size for path in copied.parent.glob("*.bin"))
+    assert copied.stat().st_size < model_bytes(str(copied)) == whole
+    assert call("summarize", copied) == 0
+    assert f"model.json, {bytes_text(whole)}, " in capsys.readouterr().out.replace("\n", "")
 
 
 @pytest.mark.parametrize("name", ["../secret.bin", "/etc/hostname", "https://there/x.bin", "a\0b", "", "."])

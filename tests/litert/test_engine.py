@@ -211,6 +211,34 @@ def test_a_division_by_zero_is_an_error_and_no_crash(op: str, attributes: str) -
         run_graph(graph, feeds, ["y:0"])
 
 
+REVERSED = """
+    x = Placeholder(dtype=float, shape=[{batch}, 3, 2])
+    n = Placeholder(dtype={kind}, shape=[{batch}])
+    y = ReverseSequence(x, n, T=float, Tlen={kind}, seq_dim=1, batch_dim=0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+@pytest.mark.parametrize("length", [4, -1, 50_000_000])
+def test_a_length_beyond_its_sequence_is_an_error_and_no_crash(kind: str, length: int) -> None:
+    """LiteRT's own check is of the first length, and what it reads for another one may be nobody's memory."""
+    graph = parse(REVERSED.format(batch=2, kind=kind))
+    feeds = {"x:0": np.arange(12, dtype=np.float32).reshape(2, 3, 2), "n:0": np.array([3, length], kind)}
+    with pytest.raises(RunError, match="out of bounds"):
+        run_graph(graph, feeds, ["y:0"])
+    feeds["n:0"] = np.array([3, 2], kind)
+    (found,), _ = run_graph(graph, feeds, ["y:0"])
+    np.testing.assert_array_equal(found, [[[4, 5], [2, 3], [0, 1]], [[8, 9], [6, 7], [10, 11]]])
+
+
+def test_what_else_an_operator_refuses_names_the_engine_that_says_why() -> None:
+    graph = parse(REVERSED.format(batch=1, kind="int32"))
+    feeds = {"x:0": np.zeros((1, 3, 2), np.float32), "n:0": np.array([4], np.int32)}
+    with pytest.raises(RunError, match=r"LiteRT failed") as caught:
+        run_graph(graph, feeds, ["y:0"])
+    assert "engine=reference says which node does not take what was fed" in str(caught.value)
+
+
 @pytest.mark.parametrize("index", [-1, 3, 2_000_000_000])
 def test_an_index_out_of_range_is_an_error_and_no_crash(index: int) -> None:
     graph = parse(

@@ -15,7 +15,7 @@ from pocketgraph.apps.shipping.text_steps import text_steps, vocabulary_files
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.errors import UsageError
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_waiting_lookups
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at, text_preprocessing_of
@@ -200,6 +200,18 @@ def test_what_texts_are_too_long_for_a_file_is_cut(answers: dict[str, Any], tmp_
     assert front([np.array([b"film"], object)])[0].tolist() == [[2, *([-1] * 10)]]
 
 
+def test_a_graph_of_one_text_at_a_time_pads_as_it_would_pad_those_of_a_batch() -> None:
+    graph = graph_of("masked_mean")
+    [name] = [node.name for node in graph if node.op == "Placeholder"]
+    graph = graph.map_nodes(lambda node: node.with_attrs(shape=Shape((1,))) if node.name == name else node)
+    texts = [[np.array([text], object)] for text in (b"film good film", b"film")]
+    front = text_preprocessing_of(graph, ["scores"], (), texts)
+    assert front is not None
+    [found] = vocabularies(graph)
+    good, film = map(found.words.index, ("good", "film"))
+    assert [front(text)[0].tolist() for text in texts] == [[[film, good, film]], [[film, -1, -1]]]
+
+
 def test_pooled_words_are_not_cut_where_their_rows_are_few_bytes(
     answers: dict[str, Any], tmp_path: pathlib.Path
 ) -> None:
@@ -212,6 +224,29 @@ def test_pooled_words_are_not_cut_where_their_rows_are_few_bytes(
     assert {item.shape[1] for item in LiteRTModel(tmp_path / "m.tflite").declared} == {700}
     assert row.comparison is not None
     assert row.comparison.snr > 80
+
+
+def test_pooled_words_are_in_the_file_where_an_optimizer_joined_lookup_and_pooling(
+    answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    """TensorFlow's optimizer has SparseSegmentMean take the rows itself; TensorFlow.js' converter asks for that."""
+    graph = graph_of("pooled")
+    joined = {}
+    for node in graph:
+        if node.op.startswith("SparseSegment"):
+            each, rows = graph.producer(node.data_inputs[1]), graph.producer(node.data_inputs[0])
+            while rows.op == "Identity":
+                rows = graph.producer(rows.data_inputs[0])
+            joined[node.name] = node.replace(inputs=[rows.data_inputs[0], each.data_inputs[0], node.inputs[2]])
+    assert joined
+    graph = graph.map_nodes(lambda node: joined.get(node.name, node))
+    data = table(tmp_path, answers, "pooled")
+    front = front_of(graph, data)
+    assert {cut.tensor.rpartition("/")[2] for cut in front.cuts} == {"steps:0", "weights:0"}
+    pocketgraph.export(graph, tmp_path / "m.tflite", samples=data)
+    rows_of = pocketgraph.evaluate([graph, tmp_path / "m.tflite"], data)
+    assert rows_of[1].accuracy.top1 == 1  # type: ignore[union-attr]
+    assert rows_of[1].comparison.snr > 80  # type: ignore[union-attr]
 
 
 def test_a_graph_that_gives_only_texts_or_lookups_is_refused() -> None:

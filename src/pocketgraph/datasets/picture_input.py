@@ -243,6 +243,12 @@ def _written_shape(node: Node) -> Shape:
     return Shape(None) if shape is None else shape
 
 
+def may_take_picture(graph: Graph, name: str) -> bool:
+    """Whether nothing in a tensor's type and sizes says that it takes no picture; an unknown rank does not."""
+    node = graph.producer(name)
+    return not _declared(graph, node, name)[0].dims or _likeness(graph, node) > 0
+
+
 def _likeness(graph: Graph, node: Node) -> int:
     """How much a placeholder looks like a picture's: 0 not at all, 4 surely."""
     shape, dtype = _declared(graph, node, node.name)

@@ -14,7 +14,7 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader, signature_keys
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
-from pocketgraph.datasets.picture_input import find_input, is_single_picture
+from pocketgraph.datasets.picture_input import find_input, is_single_picture, may_take_picture
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -244,7 +244,9 @@ def _is_picture(sizes: Sequence[int | None], source: SampleSource | None) -> boo
 def _takes_pictures(graph: Graph, inputs: Sequence[str]) -> str | None:
     """The one input that pictures go to, of those that the caller named or of all; None where there is not one."""
     try:
-        return inputs[0] if len(inputs) == 1 else find_input(graph) if not inputs else None
+        if len(inputs) == 1:
+            return inputs[0] if may_take_picture(graph, inputs[0]) else None
+        return None if inputs else find_input(graph)
     except PocketgraphError:
         return None
 

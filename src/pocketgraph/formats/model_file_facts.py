@@ -99,11 +99,7 @@ def facts(path: PathLike) -> FileFacts:
     try:
         if identity.kind in GRAPHS:
             graphs = tuple(graphs_of(name, identity.kind))
-            if identity.kind is Kind.TENSORFLOW_JS:
-                from pocketgraph.formats import tensorflow_js
-
-                size += sum(map(os.path.getsize, set(tensorflow_js.shards_of(mapped(name), name))))
-            return FileFacts(identity, size, graphs)
+            return FileFacts(identity, size + _bytes_beside(identity), graphs)
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
             found = FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
@@ -131,7 +127,7 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     """The facts of an ONNX file."""
     buffer = mapped(identity.path)
     graph = onnx_file.parse(buffer, identity.path)
-    size += sum(map(os.path.getsize, onnx_file.files_beside(buffer, identity.path)))
+    size += _bytes_beside(identity)
     entry = graph.signatures[DEFAULT_SIGNATURE]
 
     def details(names: Mapping[str, str]) -> dict[str, DeclaredTensor]:
@@ -234,6 +230,27 @@ def _declared(entries: Mapping[str, BundleEntry]) -> tuple[DeclaredTensor, ...]:
 KNOWN = frozenset((*range(1, 7), *range(8, 20), 22, 23))
 """Numbers of the types whose elements have a size."""
 STRING = 7  # the number of the type whose elements have none
+
+
+def model_bytes(path: str) -> int:
+    """The size of a model's file with those beside it that hold its weights; 0 where there is no such file.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    return os.path.getsize(path) + _bytes_beside(identify(path)) if os.path.isfile(path) else 0
+
+
+def _bytes_beside(identity: Identity) -> int:
+    """The size of the files beside a model's that hold its weights."""
+    path, files = identity.path, set[str]()
+    if identity.kind is Kind.TENSORFLOW_JS:
+        from pocketgraph.formats import tensorflow_js
+
+        files.update(tensorflow_js.shards_of(mapped(path), path))
+    elif identity.kind is Kind.ONNX:
+        files.update(onnx_file.files_beside(mapped(path), path))
+    return sum(map(os.path.getsize, files))
 
 
 def bytes_of(path: str) -> int:

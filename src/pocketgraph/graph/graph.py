@@ -13,7 +13,7 @@ from pocketgraph.graph.groups import by_key
 from pocketgraph.graph.node import Node, find_source, node_name, parse_ref
 from pocketgraph.graph.op_traits import MERGE, PLACEHOLDERS
 from pocketgraph.graph.record import Record
-from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS, Shape
+from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
 MERGES = MERGE | {"_XlaMerge"}
@@ -223,9 +223,7 @@ class Graph:
         return None if source is None else self.nodes[node_name(source)]
 
     def declared_shape(self, name: str) -> Shape | None:
-        """The shape that a placeholder declares.
-
-        [] says up to version 21 of a GraphDef that none is known: then what was inferred in training, if it has a rank.
+        """The shape that a placeholder declares; see ``Node.declared_shape``.
 
         Args:
             name: of the node.
@@ -233,12 +231,7 @@ class Graph:
         Returns:
             The shape; None where the node has none.
         """
-        node = self.nodes[name]
-        shape, inferred = node.shape(), node.attrs.get("_output_shapes")
-        if shape is None or shape.rank != 0 or self.versions.producer > LAST_PRODUCER_WITHOUT_SCALARS or not inferred:
-            return shape
-        first = inferred[0] if isinstance(inferred, tuple) else None
-        return first if isinstance(first, Shape) and first.rank else shape
+        return self.nodes[name].declared_shape(self.versions.producer)
 
     @property
     def public_signatures(self) -> dict[str, Signature]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.shape import LAST_PRODUCER_WITHOUT_SCALARS, Shape
 from pocketgraph.graph.tensor import Tensor
 
 
@@ -256,6 +256,23 @@ class Node:
         """
         value = self.attrs.get(name)
         return value if isinstance(value, Shape) else None
+
+    def declared_shape(self, producer: int) -> Shape | None:
+        """The shape that a placeholder declares.
+
+        [] says up to version 21 of a GraphDef that none is known: then what was inferred in training, if it has a rank.
+
+        Args:
+            producer: the version of the GraphDef.
+
+        Returns:
+            The shape; None where the node has none.
+        """
+        shape, inferred = self.shape(), self.attrs.get("_output_shapes")
+        if shape is None or shape.rank != 0 or producer > LAST_PRODUCER_WITHOUT_SCALARS or not inferred:
+            return shape
+        first = inferred[0] if isinstance(inferred, tuple) else None
+        return first if isinstance(first, Shape) and first.rank else shape
 
     @property
     def tensor(self) -> Tensor:

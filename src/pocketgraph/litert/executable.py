@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import RunError, option
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
@@ -291,7 +291,10 @@ class Executable:
 def failure(error: Exception) -> RunError:
     """What LiteRT said while running, as an error of ours; of a division by zero what the reference engine says too."""
     said = words(error)
-    hint = "an index that was fed is none of its table; feed values that the model takes" if BEYOND in said else ""
+    hint = (
+        "an index that was fed is none of its table; feed values that the model takes" if BEYOND in said
+        else f"{option('engine')}=reference says which node does not take what was fed, and why"
+    )  # fmt: skip
     divides = any(f"({code}) failed to invoke" in said for code in DIVISIONS)
     return RunError(f"LiteRT failed: {f'Integer division by zero ({said})' if divides else said}", hint=hint)
 

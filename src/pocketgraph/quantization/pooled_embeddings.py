@@ -4,6 +4,7 @@
     rows = GatherV2(embedding, unique)                   ->    rows = GatherV2(embedding, steps)
     y = SparseSegmentMean(rows, places, 0, 0, …)               y = Sum(rows * weights), 1 / n each, or 0 behind the end
 
+TensorFlow's optimizer and TensorFlow.js' converter join the first three to SparseSegmentMean(embedding, ids, 0, 0, …).
 What ``embedding_lookup_sparse`` makes of a text, and with it feature columns, Estimators and TensorFlow Hub's modules.
 """
 
@@ -49,17 +50,17 @@ def poolings(graph: Graph, needed: Collection[str]) -> Iterator[Pooling]:
     for node in graph:
         if node.name not in needed or node.op not in POOLINGS or len(node.data_inputs) != 3:
             continue
-        rows = _plain(graph, node.data_inputs[0])
-        unique, port, _ = parse_ref(canonical(node.data_inputs[1]))
-        if rows.op not in GATHERS or graph[unique].op not in ("Unique", "UniqueV2") or port != 1:
-            continue
-        weights = graph.constant(rows.data_inputs[0])
-        axis = graph.constant(rows.data_inputs[2]) if rows.op == "GatherV2" else None
-        at_rows = axis is None or not int(axis.numpy())
-        if canonical(rows.data_inputs[1]) != f"{unique}:0" or weights is None or len(weights.shape) != 2 or not at_rows:
+        table, ids, axis = node.data_inputs[0], node.data_inputs[1], None
+        rows, (unique, port, _) = _plain(graph, table), parse_ref(canonical(ids))
+        is_each_once = rows.op in GATHERS and graph[unique].op in ("Unique", "UniqueV2") and port == 1
+        if is_each_once and canonical(rows.data_inputs[1]) == f"{unique}:0":
+            table, ids = rows.data_inputs[0], graph[unique].data_inputs[0]
+            axis = graph.constant(rows.data_inputs[2]) if rows.op == "GatherV2" else None
+        weights, at_rows = graph.constant(table), axis is None or not int(axis.numpy())
+        if weights is None or len(weights.shape) != 2 or not at_rows or graph.constant(ids) is not None:
             continue
         row_bytes = weights.shape[1] * weights.dtype.numpy.itemsize
-        yield Pooling(node.name, graph[unique].data_inputs[0], rows.data_inputs[0], POOLINGS[node.op], row_bytes)
+        yield Pooling(node.name, ids, table, POOLINGS[node.op], row_bytes)
 
 
 def with_fixed_length(graph: Graph, pooling: Pooling, length: int) -> Graph:

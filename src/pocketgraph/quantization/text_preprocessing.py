@@ -19,7 +19,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.order import dependents
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.input_cut import behind
@@ -73,7 +73,7 @@ class TextPreprocessing:
 
         self.graph, self.inputs, self.cuts, self.front = graph, inputs, list(cuts), frozenset(front)
         self.whole = graph
-        self._session = Session(graph)
+        self._session = Session(_with_open_batches(graph, {node_name(item.name) for item in inputs}))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -215,6 +215,16 @@ class TextPreprocessing:
 def _shown(sample: Sample) -> str:
     texts = [array.reshape(-1)[0] for array in sample if array.dtype.kind == "O" and array.size]
     return repr(texts[0][:60].decode("utf-8", "replace")) if texts and isinstance(texts[0], bytes) else ""
+
+
+def _with_open_batches(graph: Graph, names: Collection[str]) -> Graph:
+    """The graph with placeholders that take two texts as well as one: a batch with a longer one shows what pads."""
+
+    def opened(node: Node) -> Node:
+        dims = (node.shape() or Shape(None)).dims if node.name in names else None
+        return node.with_attrs(shape=Shape((None, *dims[1:]))) if dims and dims[0] == 1 else node
+
+    return graph.map_nodes(opened)
 
 
 def _batched(one: Array, other: Array) -> Array | None:

@@ -228,6 +228,18 @@ def test_a_scalar_placeholder_of_an_old_graph_has_no_shape(producer: int, expect
     assert str(infer(graph).shape("x")) == expected
 
 
+@pytest.mark.parametrize(("producer", "expected"), [(21, "[?,?,3]"), (22, "[]")])
+def test_a_placeholder_of_an_old_graph_has_the_shape_that_its_training_wrote_beside(
+    producer: int, expected: str
+) -> None:
+    """As TensorFlow's importer takes it: a MetaGraphDef of 1.1 says no shape of a placeholder but there."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[], _output_shapes=[[?, ?, 3]])
+        y = Relu(x, T=float)
+    """).replace(versions=Versions(producer=producer))
+    assert str(infer(graph).shape("y:0")) == expected
+
+
 def test_a_conditional_knows_what_both_branches_agree_on() -> None:
     found = infer(
         modern(

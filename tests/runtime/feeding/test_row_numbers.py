@@ -50,6 +50,24 @@ def test_rows_are_also_those_of_a_variable() -> None:
     assert rows_chosen_by(graph, "x") == 4
 
 
+def test_rows_are_also_chosen_where_negative_numbers_count_from_the_end() -> None:
+    """As Keras 3 writes its Embedding: floats between -1 and 1 would all choose the first row."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,30])
+        table = Const(float [[0.5], [1.5], [2.5]])
+        axis = Const(int32 0)
+        number = Cast(x, SrcT=float, DstT=int32)
+        zero = Const(int32 0)
+        count = Const(int32 3)
+        is_negative = Less(number, zero, T=int32)
+        from_the_end = AddV2(number, count, T=int32)
+        rows = SelectV2(is_negative, from_the_end, number, T=int32)
+        y = GatherV2(table, rows, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)
+    assert set(np.unique(synthetic_feeds(graph, ["y"])["x"]).tolist()) == {0, 1, 2}
+    assert verify(graph, graph, outputs=["y"]).passed
+
+
 def test_other_floats_are_not_whole() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[4])\nn = Cast(x, SrcT=float, DstT=int32)\ny = Neg(n, T=int32)")
     assert rows_chosen_by(graph, "x") == 0

@@ -58,6 +58,7 @@ from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.model_file_facts import model_bytes
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.run_state import forgotten
@@ -378,8 +379,7 @@ class _Work:
     def finished(self, skip: int, limit: int) -> Shipment:
         """Sums up, with what was judged of the samples, and writes the page and the state beside the model."""
         result = self.result
-        source = self.source if os.path.isfile(self.source) else self.path(FROZEN)  # checkpoints hold more
-        result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
+        result.sizes = model_bytes(self.source) or model_bytes(self.path(FROZEN)), os.path.getsize(self.path(MODEL))
         result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
         write_labels(self.path("labels.txt"), self.app_names)
         result.app = write_text_files(self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data,

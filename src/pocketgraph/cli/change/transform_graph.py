@@ -184,7 +184,9 @@ def _tell_passed(checks: RuleCheck) -> None:
 
 def _size(path: str) -> str:
     """How large a file is, in words behind a comma; "" for what is no file."""
-    return f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
+    from pocketgraph.formats.model_file_facts import model_bytes
+
+    return f", {bytes_text(model_bytes(path))}" if os.path.isfile(path) else ""
 
 
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:

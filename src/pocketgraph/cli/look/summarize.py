@@ -86,13 +86,14 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 
 def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
     """Prints the tables; ``ready`` is what was frozen in memory."""
+    from pocketgraph.formats.model_file_facts import model_bytes
     from pocketgraph.graph.model_file_graph import is_model_file
     from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.litert.missing_operators import unregistered
 
     console = wide_console()
     graph = facts.graph
-    size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
+    size = f", {bytes_text(model_bytes(path))}" if os.path.isfile(path) else ""
     console.print(
         f"[bold]{escape(path)}[/]{size}, {counted(len(graph), 'node')}, {counted(len(facts.op_counts), 'op type')}",
         end="",

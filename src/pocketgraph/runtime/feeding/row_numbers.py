@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.op_traits import GATHERS
+from pocketgraph.graph.op_traits import GATHERS, SELECTS
 
 MOST_ROWS = 10  # as of made-up integers
 TABLE_READERS = GATHERS | {"ResourceGather"}
@@ -28,7 +28,8 @@ def rows_chosen_by(graph: Graph, name: str) -> int:
     while reached:
         source = reached.pop()
         for reader in graph.consumers.get(source, ()):
-            if reader.op in ("Cast", "Identity"):
+            is_else = reader.op in SELECTS and canonical(reader.data_inputs[-1]) == f"{source}:0"
+            if reader.op in ("Cast", "Identity") or is_else:  # Keras 3 counts negative numbers from the end
                 reached.append(reader.name)
             elif reader.op in TABLE_READERS and canonical(reader.data_inputs[1]) == f"{source}:0":
                 found.append(_rows(graph, reader.data_inputs[0]))

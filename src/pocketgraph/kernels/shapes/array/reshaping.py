@@ -37,7 +37,9 @@ shape_rule("Const")(lambda call: Shape(call.node.tensor.shape))
 
 @shape_rule("Placeholder", "PlaceholderV2")
 def placeholder(call: ShapeCall) -> Shape:
-    shape = call.declared()
+    shape = call.node.declared_shape(call.producer)
+    if shape is None:
+        return UNKNOWN
     return UNKNOWN if call.producer <= LAST_PRODUCER_WITHOUT_SCALARS and shape.rank == 0 else shape
 
 
