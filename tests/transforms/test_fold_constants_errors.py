@@ -7,6 +7,7 @@ import pytest
 from folding import SUM, fold
 from pocketgraph import transform
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError
+from pocketgraph.graph import Function
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 
@@ -79,6 +80,13 @@ def test_an_attribute_is_no_reference_type(dtype: str) -> None:
     """A variable that became a Placeholder: "AttrValue must not have reference type value of float_ref"."""
     graph = parse(f"x = Placeholder(dtype={dtype})\ny = Neg(x, T=float)")
     with pytest.raises(TransformError, match="node 'x': the attribute 'dtype' is a reference or no type"):
+        transform(graph, "fold_constants", inputs=["x"], outputs=["y"], compat="original")
+
+
+def test_a_function_is_not_called_as_an_op() -> None:
+    graph = parse("x = Placeholder(dtype=float)\ny = Neg(x, T=float)").replace(functions={"Relu": Function("Relu")})
+    assert transform(graph, "fold_constants", inputs=["x"], outputs=["y"])
+    with pytest.raises(TransformError, match="Cannot add function 'Relu' because an op with the same name"):
         transform(graph, "fold_constants", inputs=["x"], outputs=["y"], compat="original")
 
 

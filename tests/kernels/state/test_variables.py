@@ -119,6 +119,27 @@ def test_a_failed_change_leaves_the_variable_as_it_was() -> None:
     assert made.read().tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("op", ["StridedSliceAssign", "ResourceStridedSliceAssign", "TensorStridedSliceUpdate"])
+@pytest.mark.parametrize(
+    ("value", "end", "rows"),
+    [
+        (1.0, 2, [[1, 1], [1, 1], [0, 0]]),
+        ([1.0, 2.0], 2, [[1, 2], [1, 2], [0, 0]]),
+        ([[1.0], [2.0]], 2, [[1, 1], [2, 2], [0, 0]]),
+        ([[[1.0, 2.0]]], 2, [[1, 2], [1, 2], [0, 0]]),
+        ([[1.0, 2.0, 3.0]], 0, [[0, 0], [0, 0], [0, 0]]),
+    ],
+)
+def test_a_slice_takes_what_broadcasts_to_it(op: str, value: Any, end: int, rows: list[list[float]]) -> None:
+    """The rows are those of TensorFlow 2.21, which asks nothing of what is put into no place."""
+    given: Any = np.zeros((3, 2), np.float32)
+    if op.endswith("Assign"):
+        given = variable(given)
+    bounds = [np.array([0]), np.array([end]), np.array([1])]
+    found = evaluate(Node("assign", op, (), {"T": FLOAT}), [given, *bounds, np.array(value, np.float32)])
+    assert (given.read() if op.endswith("Assign") else found[0]).tolist() == rows
+
+
 @pytest.mark.parametrize("op", ["StridedSliceAssign", "ResourceStridedSliceAssign"])
 def test_a_slice_takes_only_what_has_its_shape(op: str) -> None:
     bounds = [np.array([0]), np.array([2]), np.array([1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,13 +69,17 @@ for _name, _how in HOW.items():
 def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> Variable:
     def assign(now: Array) -> Array:
         part = now[index]
-        if value.shape != part.shape and value.size != 1:
+        if not part.size:
+            return now
+        more = max(value.ndim - part.ndim, 0)
+        fits = all(a in (1, b) for a, b in zip(value.shape[more:][::-1], part.shape[::-1], strict=False))
+        if not fits or math.prod(value.shape[:more]) != 1:
             raise RunError(
                 f"a value of shape {list(value.shape)} does not fit the slice of shape {list(part.shape)}",
                 where=f"variable '{ref.name}'",
             )
         after: Array = now.copy()
-        after[index] = (value if value.shape == part.shape else value.reshape(()))[()]
+        after[index] = value.reshape(value.shape[more:])[()]
         return after
 
     return change(ref, assign)

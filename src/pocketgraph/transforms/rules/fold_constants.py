@@ -117,8 +117,13 @@ def fold_constants(
 
 def _check_as_imported(graph: Graph) -> None:
     """Raises TransformError for what TensorFlow 1.15 would refuse to import: a node whose name is none, with a wrong or
-    missing attribute, of an unknown op, or with inputs of shapes that do not fit; or two nodes of one name."""
+    missing attribute, of an unknown op, or with inputs of shapes that do not fit; two nodes of one name; or a function
+    that is called as an op."""
     check_duplicate_names(graph)
+    for name in graph.functions:
+        found = opdefs.find(name)
+        if found is not None and found.only != opdefs.NEW:
+            raise TransformError(f"Cannot add function '{name}' because an op with the same name already exists")
     for node in graph:
         check_name(node)
         if node.op not in graph.functions and opdefs.find(node.op) is None:
