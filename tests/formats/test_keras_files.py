@@ -230,3 +230,38 @@ def test_without_h5py_a_file_is_identified_and_so_are_those_behind_it(
     assert "a Keras model archive" in told[0]
     assert "pip install 'pocketgraph[keras]'" in told[0]
     assert "a text file" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (b'"mode": 2', "mode=2 and normalizes by the moments of the batch it is given"),
+        (b'"mode": 1', "mode=1 and normalizes by each example's own moments"),
+    ],
+)
+def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(
+    changed: bytes, told: str, tmp_path: pathlib.Path
+) -> None:
+    before = content("channels_keras1.h5")
+    assert before.count(b'"mode": 0') == 1
+    path = written(tmp_path, "channels_keras1.h5", before.replace(b'"mode": 0', changed))
+    with pytest.raises(FormatError, match=told) as caught:
+        pocketgraph.load(path)
+    assert "simple_save" in str(caught.value.hint)
+
+
+def test_layers_that_keras_quantized_or_gave_lora_are_refused(tmp_path: pathlib.Path) -> None:
+    """What ``model.quantize("int8")`` and ``layer.enable_lora(2)`` of Keras 3.15 write into a layer's description."""
+    quantized = {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8", "source_name": "float32"}}
+    for setting, told, hint in (
+        ({"dtype": quantized}, "was quantized by Keras \\(int8\\)", "before model.quantize()"),
+        ({"lora_rank": 2}, "what LoRA trained apart from its kernel", ".keras"),
+    ):
+        path = written(tmp_path, "pictures_keras3.h5")
+        with h5py.File(path, "r+") as file:
+            described = json.loads(file.attrs["model_config"])
+            described["config"]["layers"][1]["config"] |= setting
+            file.attrs["model_config"] = json.dumps(described)
+        with pytest.raises(FormatError, match=told) as caught:
+            pocketgraph.load(path)
+        assert hint in str(caught.value.hint)

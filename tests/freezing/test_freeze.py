@@ -16,6 +16,7 @@ from pocketgraph.errors import FormatError, FreezeError, UsageError
 from pocketgraph.formats import function_def
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.freezing import freeze, freeze_with_report
+from pocketgraph.freezing.initializers import initial_values
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.attr import same_attrs
 from pocketgraph.graph.text_format import parse
@@ -304,6 +305,18 @@ def test_initializer_nodes_assign_constants_after_restoring() -> None:
         freeze(parse(INITIALIZED), "y", VALUES, initializer_nodes=["shuffle"])
     with pytest.raises(FreezeError, match="ini is not in graph; did you mean 'init'"):
         freeze(parse(INITIALIZED), "y", VALUES, initializer_nodes=["ini"])
+
+
+def test_what_a_loader_runs_after_restoring_wins_over_the_checkpoint() -> None:
+    """As in TensorFlow, whose loader of SavedModels restores first: exports so fill variables that no saver saves. What
+    it would compute anew, as by an initializer of all variables, is taken from the checkpoint all the same."""
+    graph = parse(INITIALIZED)
+    values = initial_values(graph, [], "init", {"w"}, has_checkpoint=True)
+    assert values["w"].numpy().tolist() == [[0, 0], [0, 0]]
+    assert initial_values(graph, [], "shuffle", {"w"}, has_checkpoint=True) == {}
+    assert initial_values(graph, [], "init", set(), has_checkpoint=True) == {}
+    with pytest.raises(FreezeError, match="compute the value of 'w'"):
+        initial_values(graph, [], "shuffle", {"w"}, has_checkpoint=False)
 
 
 def test_what_training_left_behind_is_told() -> None:

@@ -14,10 +14,11 @@ from command_line import call
 from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import FormatError, FreezeError, UsageError, option
 from pocketgraph.formats import save
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.meta_graph_writer import save_saved_model
 from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.ready_models import for_session, inner_results, read_model, ready
-from pocketgraph.graph import Graph, Signature, const
+from pocketgraph.graph import Graph, Signature, Tensor, const
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.inspect.identify import freeze_command
 from support import ROOT, assert_text
@@ -176,6 +177,39 @@ def test_values_that_the_loader_assigns_need_no_checkpoint(
     said = capsys.readouterr().out
     assert "--signature=infer" in said
     assert "are not here" not in said
+
+
+def test_what_the_loader_assigns_after_restoring_wins_but_over_a_named_checkpoint(tmp_path: pathlib.Path) -> None:
+    """As in TensorFlow, which restores ``variables`` first: exports so fill variables that no saver saves."""
+    save(with_signatures(), tmp_path / "model", form="saved_model")
+    (tmp_path / "model" / "variables").mkdir(exist_ok=True)
+    other = {"w": Tensor.from_numpy(np.zeros([2, 2], np.float32))}
+    for prefix in (tmp_path / "model" / "variables" / "variables", tmp_path / "trained"):
+        write_checkpoint(prefix, other)
+    own = freeze(tmp_path / "model", signature="infer")
+    named = freeze(tmp_path / "model", checkpoint=tmp_path / "trained", signature="infer")
+    for frozen, expected in ((own, [[31.0, 52.0]]), (named, [[0.0, 0.0]])):
+        with pocketgraph.Session(frozen) as session:
+            assert session.run(["y:0"], {"x": np.float32([[1, 10]])})[0].tolist() == expected
+
+
+def test_a_read_that_is_not_followed_is_told_where_a_model_is_frozen_in_memory(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VarHandleOp(dtype=float, shape=[2], shared_name="v")
+        start = Const(float [1.0, 2.0])
+        set = AssignVariableOp(v, start, dtype=float)
+        init = NoOp(^set)
+        rate = Const(float 1.0)
+        step = ResourceApplyGradientDescent(v, rate, x, T=float)
+        now = ReadVariableOp(v, ^step, dtype=float)
+        y = Mul(now, x, T=float)
+    """)
+    signature = Signature({"x": "x:0"}, {"y": "y:0"})
+    save_saved_model(graph.replace(signatures={"serving_default": signature}), tmp_path / "model")
+    told = "what 'now' read of 'v' after 'step' is not followed; the stored value is taken"
+    assert told in ready(tmp_path / "model").notes
+    assert told in freeze_with_report(tmp_path / "model").warnings
 
 
 def test_the_signature_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> None:

@@ -92,7 +92,14 @@ def test_rows_are_ops_in_order(ops: frozenset[str]) -> None:
 
 
 def test_a_trait_is_asked_for_by_its_name() -> None:
-    assert ops_with("passes") == {"Identity", "StopGradient", "Snapshot", "PreventGradient", "XlaSharding"}
+    assert ops_with("passes") == {
+        "Identity",
+        "StopGradient",
+        "Snapshot",
+        "PreventGradient",
+        "XlaSharding",
+        "XlaClusterOutput",
+    }
     assert ops_with("view", "passes") == ops_with("view") | ops_with("passes")
     with pytest.raises(KeyError, match="passing"):
         ops_with("passing")

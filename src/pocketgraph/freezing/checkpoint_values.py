@@ -166,11 +166,13 @@ def _missing(
         hint = "TensorFlow 2 wrote this checkpoint with object names that this graph does not know"
     elif saved and not any(variable.name in saved for variable in variables):
         names = ",".join(variable.name for variable in variables)
+        begins = ",".join(f"{variable.name}/Assign" for variable in variables)
         denied = option("variable_names_denylist", "variable_names_blacklist")
         hint = (
             "the graph's saver does not save them, so the program around the graph fills them, as with what an "
-            f"environment shows; {denied}={names} freezes the others, and the rules remove_control_dependencies and "
-            "strip_unused_nodes then make an input of a node that reads one"
+            f"environment shows; {option('initializer_nodes')}={begins} takes the constants that they begin with; or "
+            f"{denied}={names} freezes the others, and the rules remove_control_dependencies and strip_unused_nodes "
+            "then make an input of a node that reads one"
         )
     return FreezeError(what, where=_where(checkpoint), hint=hint)
 

@@ -12,6 +12,24 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import listed
 
 
+def initial_values(
+    graph: Graph, initializers: Sequence[str], of_loader: str | None, wanted: set[str], *, has_checkpoint: bool
+) -> dict[str, Tensor]:
+    """The constant values that running ``initializers``, and what a SavedModel's loader runs, gives wanted variables.
+
+    Args:
+        of_loader: the node that the loader runs after restoring, which then wins; None for none.
+        has_checkpoint: there is one, with the values that the loader's node computes, as an export may have by mistake.
+
+    Raises:
+        FreezeError: an initializer is not in the graph, or computes a value that no checkpoint has.
+    """
+    given = [*initializers, *([of_loader] if of_loader is not None and not has_checkpoint else [])]
+    values = refuse_computed(initialized(graph, given), wanted) if given else {}
+    run = initialized(graph, [of_loader]) if of_loader is not None and has_checkpoint else {}
+    return values | {name: value for name, value in run.items() if value is not None and name in wanted}
+
+
 def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor | None]:
     """The variables to which running ``initializers`` assigns a value: the value, or None when it is not constant.
 

@@ -17,7 +17,7 @@ from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
-from pocketgraph.freezing.initializers import initialized, refuse_computed
+from pocketgraph.freezing.initializers import initial_values
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.repair.updates import has_updates
 from pocketgraph.freezing.run_state import forgotten, run_state
@@ -256,10 +256,7 @@ def _values(
     Raises:
         FreezeError: a variable has no value; averages were asked for, and there are none.
     """
-    initializers = list(initializer_nodes)
-    if store is None and source.initializer is not None:
-        initializers.append(source.initializer)  # the values of a SavedModel without a checkpoint
-    values = refuse_computed(initialized(graph, initializers), set(wanted)) if initializers else {}
+    values = initial_values(graph, initializer_nodes, source.initializer, set(wanted), has_checkpoint=store is not None)
     rest = [variable for name, variable in wanted.items() if name not in values]
     if rest and store is None:
         raise FreezeError(

@@ -40,7 +40,8 @@ def opened(
     trained = training_dir.find(graph_or_path, checkpoint)
     if os.path.isdir(trained.graph):
         graph, initializer = _of_saved_model(trained.graph, tags, signature)
-        trained = trained._replace(is_saved_model=True, initializer=initializer)
+        mine = initializer if checkpoint is None else None  # what it assigns may be older than another checkpoint
+        trained = trained._replace(is_saved_model=True, initializer=mine)
     else:
         graph = formats.load(trained.graph, tags, signature)
     return graph, trained, open_checkpoint(trained.checkpoint) if trained.checkpoint is not None else None

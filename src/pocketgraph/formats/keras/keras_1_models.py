@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.keras.layer_writer import FROM_KERAS_1
 from pocketgraph.graph.tensor import Array
 
 Config = dict[str, Any]
@@ -19,6 +20,7 @@ CLASSES = {
     "Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D",
     "Deconvolution2D": "Conv2DTranspose",
     "SeparableConvolution2D": "SeparableConv2D", "AtrousConvolution1D": "Conv1D", "AtrousConvolution2D": "Conv2D",
+    "TimeDistributedDense": "Dense",
 }  # fmt: skip
 """The classes of layers that Keras 2 calls otherwise."""
 SETTINGS = {
@@ -34,10 +36,10 @@ MERGES = {"sum": "Add", "mul": "Multiply", "ave": "Average", "max": "Maximum", "
 WEIGHTS = {
     "W": "kernel", "b": "bias", "U": "recurrent_kernel", "running_mean": "moving_mean",
     "running_std": "moving_variance",
-    "alphas": "alpha",
+    "alphas": "alpha", "W_carry": "carry_kernel", "b_carry": "carry_bias",
 }  # fmt: skip
 """What Keras 2 calls a layer's weights; ``running_std`` is a variance there, too."""
-GATES = {"LSTM": "ifco", "GRU": "zrh"}
+GATES = {"LSTM": "ifco", "ConvLSTM2D": "ifco", "GRU": "zrh"}
 """The order of gates in the weights of Keras 2."""
 OF_SPACE = re.compile(r"(ZeroPadding|Cropping|UpSampling)[23]D|(Global)?(Max|Average)Pooling[23]D|.*Conv.*[23]D")
 
@@ -86,10 +88,12 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
         if mode not in MERGES or config.get("layers"):
             name = config.get("name")
             raise FormatError(f"the layer '{name}' (Merge) joins by '{mode}' or models, which is not read", where=where,
-                              hint="build it in Keras 2, load its weights there and save it")  # fmt: skip
+                              hint=f"build it in Keras 2, load its weights and save it; or {FROM_KERAS_1}")  # fmt: skip
         kind = MERGES[mode]
-    if kind == "BatchNormalization" and config.get("mode") == 1:
-        raise FormatError(f"the layer '{config.get('name')}' has mode=1, which is not read", where=where)
+    if kind == "BatchNormalization" and config.get("mode", 0):
+        how = "each example's own moments" if config["mode"] == 1 else "the moments of the batch it is given"
+        raise FormatError(f"the layer '{config.get('name')}' has mode={config['mode']} and normalizes by {how}, which "
+                          "is not read", where=where, hint=FROM_KERAS_1)  # fmt: skip
     kind = CLASSES.get(kind, kind)
     if OF_SPACE.match(kind):
         config["data_format"] = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
@@ -110,7 +114,7 @@ def weights_of_keras_2(described: Any, weights: Mapping[str, Array]) -> dict[str
     for name, array in weights.items():
         layer, _, last = name.rpartition("/")
         found = re.fullmatch(
-            r"(.+?)_(W|U|b|gamma|beta|running_mean|running_std|alphas|(?:depth|point)wise_kernel)(?:_([ifcozrh]))?",
+            r"(.+?)_([Wb]_carry|W|U|b|gamma|beta|running_mean|running_std|alphas|(?:depth|point)wise_kernel)(?:_([ifcozrh]))?",
             last,
         )
         owner, kind, gate = found.groups() if found else (layer, last, None)
@@ -122,9 +126,11 @@ def weights_of_keras_2(described: Any, weights: Mapping[str, Array]) -> dict[str
         short = owner.rpartition("/")[2]
         told = kinds.get(short) or kinds.get(re.sub("^(forward|backward)_", "", short)) or {}
         of, config = str(told.get("class_name")), told.get("config", {})
-        array = gates[""] if "" in gates else np.concatenate([gates[gate] for gate in GATES[of]], axis=-1)
+        arrays = [gates[""]] if "" in gates else [gates[gate] for gate in GATES[of]]
+        if last.endswith("kernel"):
+            arrays = [_with_axes_of_keras_2(of, config, array) for array in arrays]
         name = f"{owner}/embeddings" if of == "Embedding" else name
-        made[name] = _with_axes_of_keras_2(of, config, array) if last.endswith("kernel") else array
+        made[name] = np.concatenate(arrays, axis=-1)
     return made
 
 

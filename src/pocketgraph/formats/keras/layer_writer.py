@@ -19,6 +19,10 @@ Dims = tuple["int | None", ...]
 
 
 AS_SAVED_MODEL = "give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')"
+FROM_KERAS_1 = (
+    "in Python with Keras 1 and TensorFlow 1, give its SavedModel: K.set_learning_phase(0), load the model, then "
+    "tf.saved_model.simple_save(K.get_session(), 'saved_model', {'x': model.input}, {'y': model.output})"
+)
 FORGETS_MASKS = frozenset(("MultiHeadAttention",))
 """Layers of Keras 3 that take away the masks of what they are called with."""
 READS_MASKS_ALONE = frozenset((
@@ -144,9 +148,8 @@ class LayerWriter:
 
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
-        return FormatError(
-            f"the layer '{self.layer}' ({self.kind}) {reason}", where=self.model.where, hint=AS_SAVED_MODEL
-        )
+        hint = FROM_KERAS_1 if self.model.version.startswith(("0.", "1")) else AS_SAVED_MODEL
+        return FormatError(f"the layer '{self.layer}' ({self.kind}) {reason}", where=self.model.where, hint=hint)
 
     def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
         """What a layer in this one is written with, and how.

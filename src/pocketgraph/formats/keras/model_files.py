@@ -19,7 +19,14 @@ import numpy as np
 from pocketgraph.errors import AGAIN, FormatError, MissingExtraError
 from pocketgraph.formats.content import WITH_KERAS
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.keras.keras_1_models import by_name, in_words_of_keras_2, turned, weights_of_keras_2
+from pocketgraph.formats.keras.keras_1_models import (
+    by_name,
+    in_words_of_keras_2,
+    layers_of,
+    turned,
+    weights_of_keras_2,
+)
+from pocketgraph.formats.keras.layer_writer import AS_SAVED_MODEL
 from pocketgraph.formats.keras.preprocessing_layers import specials
 from pocketgraph.formats.keras.saved_variables import numbered, variables_of_layers
 from pocketgraph.formats.keras.topology import Config, parse
@@ -85,6 +92,7 @@ def weights_beside(where: str) -> str:
 def _with_weights(described: Config, file: _HeldFile, where: str, version: str) -> Graph:
     """The graph of a described model with the weights of a file: of ``save_weights``, or of a whole model."""
     try:
+        _refuse_changed_weights(described, where, has_lora_apart=not file.has("layers"))
         if file.has("layers") or file.has("_layer_checkpoint_dependencies"):
             variables = dict(variables_of_layers(described, file.variables, where))
             return parse(described, variables, where, version or LATEST)
@@ -106,6 +114,29 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
     return parse(described, weights, where, version or ("1" if is_of_keras_1 else "2"))
+
+
+def _refuse_changed_weights(described: Config, where: str, *, has_lora_apart: bool) -> None:
+    """Makes sure that a layer's kernel is what it multiplies by.
+
+    Raises:
+        FormatError: Keras quantized it, or has LoRA's part of it in other weights.
+    """
+    for layer in layers_of(described):
+        config = layer["config"] if isinstance(layer["config"], Mapping) else {}
+        policy = config.get("dtype")
+        mode = policy.get("config", {}).get("mode") if isinstance(policy, Mapping) else None
+        named = f"the layer '{config.get('name')}' ({layer['class_name']})"
+        if mode:
+            raise FormatError(
+                f"{named} was quantized by Keras ({mode}), which is not read", where=where,
+                hint=f"save the model as it was before model.quantize(), and quantize that file; or {AS_SAVED_MODEL}",
+            )  # fmt: skip
+        if config.get("lora_rank") and has_lora_apart:
+            raise FormatError(
+                f"{named} has what LoRA trained apart from its kernel, which is not read of .h5 files", where=where,
+                hint="save the model as a .keras file, in which Keras adds them",
+            )  # fmt: skip
 
 
 def parse_archive(buffer: Buffer, where: str) -> Graph:

@@ -40,6 +40,27 @@ def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.reshaped(with_bias(writer, writer.add("MatMul", rows, kernel, dims=(None, dims[-1]))), dims, value)
 
 
+def maxout_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The largest of several dense layers' results, as Keras 1 has it."""
+    made = contraction(writer, "bi,fio->bfo", as_float(writer, inputs[0]), writer.weight("kernel"))
+    if writer.config.get("use_bias", True):
+        made = writer.add("AddV2", made, writer.weight("bias"))
+    return writer.add("Max", made, writer.const(1, "axis"), dims=(made.dims[0], made.dims[2]))
+
+
+def highway(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """A dense layer's result and its input, mixed by a gate, as Keras 1 has it."""
+    value = as_float(writer, inputs[0])
+    made, gate = (writer.add("MatMul", value, writer.weight(f"{name}kernel")) for name in ("", "carry_"))
+    if writer.config.get("use_bias", True):
+        made, gate = (
+            writer.add("AddV2", one, writer.weight(f"{name}bias")) for one, name in ((made, ""), (gate, "carry_"))
+        )
+    made, gate = activated(writer, made, writer.config.get("activation")), writer.add("Sigmoid", gate)
+    rest = writer.add("Sub", writer.const(np.float32(1), "one", FLOAT), gate, dims=gate.dims)
+    return writer.add("AddV2", writer.add("Mul", made, gate), writer.add("Mul", rest, value))
+
+
 def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The moments of training, a factor and an offset for each channel."""
     (value,) = inputs
@@ -317,7 +338,8 @@ def einsum_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTen
 
 RULES: dict[str, Rule] = {
     "LayerScale": layer_scale, "UnitNormalization": unit_norm, "RMSNormalization": rms_norm, "Dot": dot,
-    "EinsumDense": einsum_dense, "Dense": dense, "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
+    "EinsumDense": einsum_dense, "Dense": dense, "MaxoutDense": maxout_dense, "Highway": highway,
+    "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
     "GroupNormalization": group_norm, "Normalization": normalization, "Activation": activation,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,

@@ -17,7 +17,7 @@ def const(*, value: Tensor) -> Array:
 
 @kernel(
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "DeepCopy",
-    "DebugGradientIdentity", "Copy", "CopyHost", "GuaranteeConst", "XlaSharding",
+    "DebugGradientIdentity", "Copy", "CopyHost", "GuaranteeConst", "XlaSharding", "XlaClusterOutput",
 )  # fmt: skip
 def identity(input: Value) -> Value:
     return input

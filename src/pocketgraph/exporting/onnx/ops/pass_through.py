@@ -16,7 +16,7 @@ from pocketgraph.litert.constant import Array
 @converts(
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
     "Print", "RefIdentity", "DebugGradientIdentity", "ReadVariableOp", "CheckNumericsV2", "LoopCond",
-    "XlaSharding",
+    "XlaSharding", "XlaClusterOutput",
 )  # fmt: skip
 def passed(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.input(0)

@@ -27,7 +27,7 @@ from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 shape_rule(
     "CheckNumerics", "CheckNumericsV2", "Copy", "CopyHost", "DebugGradientIdentity", "DebugIdentity", "DebugNanCount",
     "DeepCopy", "GuaranteeConst", "HostConst", "Identity", "PreventGradient", "Snapshot", "StopGradient",
-    "XlaSharding",
+    "XlaSharding", "XlaClusterOutput",
 )(unchanged)  # fmt: skip
 
 
