@@ -79,10 +79,10 @@ def resize_by_matrices(emit: OnnxEmit, node: Node) -> OnnxValue:
         aligned = bool(node.attr("align_corners", False))
         down, along = area_weights(sizes[0], rows, aligned), area_weights(sizes[1], columns, aligned)
     else:
-        moves = (emit.static(at, "where each pixel goes") for at in (2, 3))
+        scale, translation = (emit.static(at, "where each pixel goes") for at in (2, 3))
         kind, antialias = attr_text(node, "kernel_type", "lanczos3"), bool(node.attr("antialias", True))
         try:
-            (down, _), (along, _) = axis_weights(kind, (rows, columns), sizes, *moves, antialias)
+            (down, _), (along, _) = axis_weights(kind, (rows, columns), sizes, scale, translation, antialias)
         except ValueError as error:
             raise emit.unsupported(str(error)) from error
     source = channels_first(emit, value if value.dtype is FLOAT else emit.cast(value, FLOAT))
