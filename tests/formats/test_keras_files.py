@@ -7,6 +7,7 @@ import io
 import json
 import pathlib
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,15 @@ def enormous(file: Any) -> None:
     group.create_dataset("kernel", (1 << 20, 1 << 20), np.float32, chunks=(1024, 1024))
 
 
+def unpacked(file: Any) -> None:
+    """Of the size that deflate makes of 300 MB, all zeros."""
+    group = file["model_weights/dense/dense"]
+    del group["kernel"]
+    zeros = group.create_dataset("kernel", (9216, 8192), np.float32, chunks=(1024, 8192), compression="gzip").id
+    for row in range(0, 9216, 1024):
+        zeros.write_direct_chunk((row, 0), zlib.compress(bytes(1024 * 8192 * 4), 1))
+
+
 @pytest.mark.parametrize("name", ["words_keras2.h5", "loops_keras3.h5", "lines_keras1.h5", "calls_keras3.keras"])
 @pytest.mark.parametrize("is_text", [False, True])
 def test_the_layers_in_json_find_the_weights_beside_them(name: str, is_text: bool, tmp_path: pathlib.Path) -> None:
@@ -155,6 +165,7 @@ def test_kernels_of_theano_are_turned(tmp_path: pathlib.Path) -> None:
     [
         (linked, "is a link, which is not followed"),
         (enormous, "are not in the file"),
+        (unpacked, "or more than weights in it"),
         (lambda file: file.attrs.modify("model_config", "{"), "the description of its layers is damaged"),
         (lambda file: file.attrs.modify("model_config", "[]"), "does not describe a model of layers"),
         (lambda file: file["model_weights/dense/dense"].pop("bias"), "the HDF5 file is damaged"),

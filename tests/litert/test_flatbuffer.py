@@ -9,7 +9,10 @@ import struct
 import numpy as np
 import pytest
 
+import pocketgraph
+from pocketgraph.errors import FormatError
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.running.runner import PlainRunner
@@ -200,3 +203,13 @@ def test_what_may_be_shared_lies_in_the_file_once() -> None:
         assert struct.unpack_from("<3i", data, at) == shape
         inner = table.Table(data, each.Indirect(each.Pos + each.Offset(6)))
         assert struct.unpack_from("<2i", data, inner.Vector(inner.Offset(6))) == (9, 8)
+
+
+def test_numbers_of_too_many_bits_are_refused(tmp_path: pathlib.Path) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 1])
+        y = AvgPool(x, T=float, strides=[1, {1 << 40}, {1 << 40}, 1], ksize=[1, 2, 2, 1], padding="VALID")
+    """)
+    with pytest.raises(FormatError, match=r"no room for a number among .*1099511627776"):
+        pocketgraph.export(graph, tmp_path / "net.tflite")
+    assert not list(tmp_path.iterdir())

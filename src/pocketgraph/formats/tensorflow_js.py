@@ -106,7 +106,7 @@ def _weights(manifest: object, where: str) -> dict[str, Array]:
             position = 0
             for weight in group["weights"]:
                 found[weight["name"]], position = _weight(weight, data, position, where)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise FormatError(
             f"the manifest of weights is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None

@@ -403,3 +403,19 @@ def test_a_device_file_that_is_no_text(tmp_path: pathlib.Path) -> None:
     (tmp_path / "device").write_bytes(b"\xff\xfe\x00\xd8")
     with pytest.raises(FormatError, match="this is no text"):
         read(tmp_path / "device")
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_model_that_takes_no_time_has_no_latency(
+    flags: list[str], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2, 3])
+        p = Const(int32 [0, 0])
+        y = Transpose(x, p, T=float, Tperm=int32)
+    """)
+    save(graph, tmp_path / "net.pb")
+    (tmp_path / "own.toml").write_text('[[device]]\nname = "own"\ngflops = 3')
+    assert call("fit", tmp_path / "net.pb", *flags) in (0, 1)
+    assert call("fit", tmp_path / "net.pb", f"--device_file={tmp_path / 'own.toml'}", *flags) in (0, 1)
+    assert "inf" not in capsys.readouterr().out

@@ -92,7 +92,8 @@ class Latency(NamedTuple):
 
 
 def estimate(device: Device, precision: str, times: Milliseconds, operations: Mapping[str, int]) -> Latency | None:
-    """How long a model takes on a device; None where nothing is known of the device in this precision.
+    """How long a model takes on a device; None where nothing is known of the device in this precision, or the model has
+    no operations that take time.
 
     Args:
         precision: ``float`` or ``int8``.
@@ -108,7 +109,7 @@ def estimate(device: Device, precision: str, times: Milliseconds, operations: Ma
     if slowdown is None:  # a device of one's own, with published times
         slowdown = _slowdown(_times_of(device, precision), fitted.weights)
     found = slowdown * float(fitted.weights @ _vector(times))
-    return Latency(found, found / fitted.error, found * fitted.error)
+    return Latency(found, found / fitted.error, found * fitted.error) if found > 0 else None
 
 
 def _by_speed(device: Device, times: Milliseconds, operations: Mapping[str, int]) -> Latency | None:
@@ -126,8 +127,8 @@ def _by_speed(device: Device, times: Milliseconds, operations: Mapping[str, int]
             usual = float(np.mean(list(ratios.values())))
             found = sum(times[name] * ratios.get(name, usual) for name in FAMILIES)
             error = class_model(False, "float").error
-            return Latency(found, found / error, found * error)
-    if device.gflops is None or not operations:
+            return Latency(found, found / error, found * error) if found > 0 else None
+    if device.gflops is None or not sum(operations.values()):
         return None
     found = sum(operations.values()) / device.gflops / 1e6
     return Latency(found, found, found * RULE_OF_THUMB)

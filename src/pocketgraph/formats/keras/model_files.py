@@ -39,8 +39,10 @@ DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeErro
 WEIGHTS_ENDINGS = (".weights.h5", ".h5", ".hdf5", "_weights.h5", "-weights.h5")
 """How a file of weights is called whose model ``NAME.json`` describes, after NAME."""
 LATEST = "3.4"  # the version whose functions are meant where a file of Keras 3 says none
-HIGHEST_RATIO = 1100
-"""Times the bytes of a file that its arrays may have: what deflate makes of nothing but zeros."""
+HIGHEST_RATIO = 20
+"""Times the bytes of a file that all its arrays may have together: weights that were trained hardly compress."""
+ALWAYS_TAKEN = 1 << 28
+"""Bytes of arrays that a file of any size may have: deflate makes a thousandth of nothing but zeros."""
 
 
 def parse_hdf5(buffer: Buffer, where: str) -> Graph:
@@ -149,8 +151,8 @@ def parse_archive(buffer: Buffer, where: str) -> Graph:
     try:
         with zipfile.ZipFile(io.BytesIO(buffer)) as archive:
             held = {item.filename: item.file_size for item in archive.infolist()}
-            if sum(held.values()) > HIGHEST_RATIO * len(buffer):
-                raise FormatError("the archive says that it holds more than it can", where=where)
+            if sum(held.values()) > most_held(len(buffer)):
+                raise FormatError("the archive says that it holds more than weights do", where=where)
             if "config.json" not in held or "model.weights.h5" not in held:
                 raise FormatError("the archive has no config.json, or no model.weights.h5", where=where)
             described = _config(archive.read("config.json"), where)
@@ -204,6 +206,11 @@ def _stored_name(layer: str, name: str, *, is_model: bool) -> str:
     return "/".join((layer, *parts[1:])) if len(parts) > 1 else f"{layer}/{parts[0]}"
 
 
+def most_held(size: int) -> int:
+    """Bytes that the arrays of a file of this size may have together."""
+    return max(ALWAYS_TAKEN, HIGHEST_RATIO * size)
+
+
 class _HeldFile:
     """An HDF5 file in memory, of which only what it holds itself is read: no links to other files."""
 
@@ -215,7 +222,7 @@ class _HeldFile:
                 "models that Keras saved are read with the package h5py", where=where,
                 hint=f"pip install 'pocketgraph[keras]', or {WITH_KERAS.format(where)}",
             ) from None  # fmt: skip
-        self.where, self._h5py, self._most = where, h5py, HIGHEST_RATIO * len(content)
+        self.where, self._h5py, self._left = where, h5py, most_held(len(content))
         try:
             self._file = h5py.File(io.BytesIO(content), "r")
         except DAMAGED as error:
@@ -294,8 +301,11 @@ class _HeldFile:
         """The elements of a dataset."""
         item = self._at(path)
         try:
-            if item.is_virtual or item.external or item.nbytes > self._most:
-                raise FormatError(f"the elements of '{path}' are not in the file", where=self.where)
+            if item.is_virtual or item.external or item.nbytes > self._left:
+                raise FormatError(
+                    f"the elements of '{path}' are not in the file, or more than weights in it", where=self.where
+                )
+            self._left -= item.nbytes
             found: Array = np.asarray(item[()])
         except DAMAGED as error:
             raise self._damaged(error) from None

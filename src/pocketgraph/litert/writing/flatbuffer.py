@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from pocketgraph.errors import FormatError
 from pocketgraph.graph.record import Record
 
 SCALARS = {
@@ -145,7 +146,11 @@ class _FlatbufferWriter:
         self.out += bytes(-len(self.out) % size)
 
     def table(self, table: Table) -> int:
-        """Writes a table, with its vtable unless there is one like it, and what it points to; gives its position."""
+        """Writes a table, with its vtable unless there is one like it, and what it points to; gives its position.
+
+        Raises:
+            FormatError: a number has more bits than its field.
+        """
         form = _form(tuple([(slot, kind) for slot, kind, _ in table]))
         out = self.out
         known = self.vtables.get(form.vtable)
@@ -155,7 +160,13 @@ class _FlatbufferWriter:
         if known is None:
             known = self.vtables[form.vtable] = len(out)
             out += form.vtable
-        out += form.content.pack(start - known, *[table[index][2] if index >= 0 else 0 for index in form.order])
+        numbers = [table[index][2] if index >= 0 else 0 for index in form.order]
+        try:
+            out += form.content.pack(start - known, *numbers)
+        except struct.error:
+            raise FormatError(
+                f"a LiteRT file has no room for a number among {numbers}", hint="look for it in the graph's attributes"
+            ) from None
         for index, offset, kind in form.pointers:
             value, where = table[index][2], start + offset
             if kind == "blob":
