@@ -4,12 +4,14 @@ import pathlib
 
 import numpy as np
 import pytest
+from PIL import ImageFont
 
 import pocketgraph
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.live.answers import Frame, Sound
+from pocketgraph.apps.live.answers import Answer, Frame, Sound
 from pocketgraph.apps.live.application_choice import application, chosen, is_normalised, misfit
 from pocketgraph.apps.live.classification import DecayingAverage
+from pocketgraph.apps.live.drawing import FONTS, annotated
 from pocketgraph.apps.live.file_output import json_line
 from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixels, slid
 from pocketgraph.apps.live.speech import SoundModel, SpeechApp
@@ -510,3 +512,23 @@ def test_numbers_beside_others_are_no_scores() -> None:
     )
     assert chosen(parse(f"{points}\n{to_presence}")) == ("benchmark", None)
     assert chosen(parse(f"{points}\n{to_presence}"), "points") == ("classify", "points")
+
+
+def test_labels_are_drawn_in_letters_of_other_languages() -> None:
+    """Pillow's own font has those of ASCII alone, and draws a box for each other one."""
+    if not any(has_font(name) for name in FONTS):
+        pytest.skip(f"none of the fonts {', '.join(FONTS)} is installed (apt-get install fonts-dejavu-core)")
+
+    def drawn(label: str) -> bytes:
+        return annotated(np.zeros((48, 64, 3), np.uint8), Answer(classes=((label, 1.0),))).tobytes()
+
+    assert len({drawn(letter) for letter in "aßäøł\uffff"}) == 6
+    assert drawn("a\u0308") == drawn("ä")
+
+
+def has_font(name: str) -> bool:
+    try:
+        ImageFont.truetype(name, 10)
+    except OSError:
+        return False
+    return True
