@@ -68,6 +68,21 @@ def test_rows_are_also_chosen_where_negative_numbers_count_from_the_end() -> Non
     assert verify(graph, graph, outputs=["y"]).passed
 
 
+def test_lengths_fit_the_sequences_that_are_made_up_beside() -> None:
+    """TensorFlow refuses longer ones, and ones for all that is whole would show one word alone."""
+    graph = parse("""
+        words = Placeholder(dtype=int32, shape=[?,?])
+        lengths = Placeholder(dtype=int64, shape=[?])
+        short = Cast(lengths, SrcT=int64, DstT=int32)
+        y = ReverseSequence(words, short, T=int32, Tlen=int32, seq_dim=1, batch_dim=0)
+    """)
+    for seed in range(3):
+        assert synthetic_feeds(graph, ["y"], seed)["lengths"].tolist() == [1]
+        longer = synthetic_feeds(graph, ["y"], seed, {"words": (40, 6), "lengths": (40,)})["lengths"]
+        assert set(longer.tolist()) <= set(range(1, 7))
+        assert len(set(longer.tolist())) > 1
+
+
 def test_other_floats_are_not_whole() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[4])\nn = Cast(x, SrcT=float, DstT=int32)\ny = Neg(n, T=int32)")
     assert rows_chosen_by(graph, "x") == 0

@@ -337,10 +337,11 @@ def refusals() -> Iterator[None]:
 
 
 def words(error: Exception) -> str:
-    """What LiteRT said, in one line; it puts no space between a message and the next.
+    """What LiteRT said, in one line; it puts no space between a message and the next, and says those of earlier calls
+    once more.
 
-    >>> words(RuntimeError("index out of boundsNode number 7 (GATHER) failed to invoke."))
+    >>> words(RuntimeError(2 * "index out of boundsNode number 7 (GATHER) failed to invoke."))
     'index out of bounds; node number 7 (GATHER) failed to invoke.'
     """
-    said = " ".join(str(error).split()).replace("was not true.", "was not true; ")
+    said = re.sub(r"^(.+?)\1+$", r"\1", " ".join(str(error).split())).replace("was not true.", "was not true; ")
     return re.sub(r"(?<=\w)Node number", "; node number", said).replace("; Node number", "; node number")

@@ -1,8 +1,10 @@
-"""Which inputs choose rows of a table, as Keras' embeddings take them, and of how many."""
+"""Which inputs choose rows of a table, as Keras' embeddings take them, and of how many; and which are lengths."""
 
 from __future__ import annotations
 
-from pocketgraph.graph import Graph, canonical
+from collections.abc import Iterator
+
+from pocketgraph.graph import Graph, Node, canonical
 from pocketgraph.graph.op_traits import GATHERS, SELECTS
 
 MOST_ROWS = 10  # as of made-up integers
@@ -23,7 +25,19 @@ def rows_chosen_by(graph: Graph, name: str) -> int:
     >>> rows_chosen_by(graph, "x"), rows_chosen_by(graph, "table")
     (3, 0)
     """
-    found: list[int] = []
+    readers = [reader for reader, source in _readers(graph, name)
+               if reader.op in TABLE_READERS and canonical(reader.data_inputs[1]) == f"{source}:0"]  # fmt: skip
+    return min([*(_rows(graph, reader.data_inputs[0]) for reader in readers), MOST_ROWS]) if readers else 0
+
+
+def are_lengths(graph: Graph, name: str) -> bool:
+    """Whether the input ``name`` says how long sequences are that are turned round, as bidirectional networks do."""
+    return any(reader.op == "ReverseSequence" and canonical(reader.data_inputs[1]) == f"{source}:0"
+               for reader, source in _readers(graph, name))  # fmt: skip
+
+
+def _readers(graph: Graph, name: str) -> Iterator[tuple[Node, str]]:
+    """What takes the numbers of an input, as they are or of another type, each with the node that it takes them of."""
     reached = [name]
     while reached:
         source = reached.pop()
@@ -31,9 +45,8 @@ def rows_chosen_by(graph: Graph, name: str) -> int:
             is_else = reader.op in SELECTS and canonical(reader.data_inputs[-1]) == f"{source}:0"
             if reader.op in ("Cast", "Identity") or is_else:  # Keras 3 counts negative numbers from the end
                 reached.append(reader.name)
-            elif reader.op in TABLE_READERS and canonical(reader.data_inputs[1]) == f"{source}:0":
-                found.append(_rows(graph, reader.data_inputs[0]))
-    return min([*found, MOST_ROWS]) if found else 0
+            else:
+                yield reader, source
 
 
 def _rows(graph: Graph, table: str) -> int:

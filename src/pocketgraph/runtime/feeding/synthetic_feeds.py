@@ -25,7 +25,7 @@ from pocketgraph.runtime.feeding.open_shapes import (
     with_stated_batch,
 )
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
-from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
+from pocketgraph.runtime.feeding.row_numbers import are_lengths, rows_chosen_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.feeding.sparse_inputs import sparse_dims, sparse_part
 
@@ -138,8 +138,9 @@ def synthetic_feeds(
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
     Floats are uniform in [-1, 1), but 1 where pictures are scaled by one, 8-bit integers over their range, other
-    integers in [0, 10), all of them numbers of rows where they choose rows of a table, booleans False; strings are a
-    recording, a picture or a record of noise where they are decoded as one, words where they are looked up, else empty.
+    integers in [0, 10), all of them numbers of rows where they choose rows of a table, and no longer than the sequences
+    whose lengths they are, booleans False; strings are a recording, a picture or a record of noise where they are
+    decoded as one, words where they are looked up, else empty.
     ``given`` are shapes by the placeholders' names.
 
     Raises:
@@ -178,6 +179,10 @@ def synthetic_feeds(
         part = sparse_part(graph, name) if spec.dtype in (INT32, INT64) else None
         if part is not None and made.ndim:
             made[:] = (1,) if len(part) == 2 and shapes[spec.label] != (2,) else part
+        if made.ndim == 1 and made.dtype.kind in "iu" and are_lengths(graph, name):
+            steps = [shape[1] for shape in shapes.values() if len(shape) > 1]
+            feeds[spec.label] = made.clip(1, max(1, min(steps, default=1)))
+            continue
         rows = rows_chosen_by(graph, name)
         if rows and (made.dtype.kind == "f" or (made.dtype.kind in "iu" and not ((made >= 0) & (made < rows)).all())):
             feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
