@@ -61,8 +61,8 @@ def use_eight_bits(program: Program) -> None:
 def int8_weights_pay(operation: Operation) -> bool:
     """Whether int8 weights of a HYBRID operation make up for finding the range of its operand at each run.
 
-    Of windows over a block of channels or more, results that do not fill a block take as long as a full one, in float as
-    with codes.
+    Of windows over a block of channels or more, results that do not fill a block take as long as a full one, in float
+    as with codes.
     """
     source, weights, result = operation.inputs[0], operation.inputs[1], operation.outputs[0]
     if operation.code != "CONV_2D" or source is None or weights is None:
