@@ -20,9 +20,9 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import (
+    CHANNELS_AT_A_TIME,
     FEWEST_CODED_CHANNELS,
     FEWEST_CODED_PRODUCTS,
-    OUTPUT_CHANNELS_AT_A_TIME,
 )
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
@@ -61,15 +61,17 @@ def use_eight_bits(program: Program) -> None:
 def int8_weights_pay(operation: Operation) -> bool:
     """Whether int8 weights of a HYBRID operation make up for finding the range of its operand at each run.
 
-    Channels that do not fill a block take as long as a full one, in float as with codes.
+    Of windows over a block of channels or more, results that do not fill a block take as long as a full one, in float
+    as with codes.
     """
     source, weights, result = operation.inputs[0], operation.inputs[1], operation.outputs[0]
     if operation.code != "CONV_2D" or source is None or weights is None:
         return True
-    channels = weights.shape[0]
-    blocks = -(-channels // OUTPUT_CHANNELS_AT_A_TIME)
-    products = result.size // channels * blocks * OUTPUT_CHANNELS_AT_A_TIME * (weights.size // channels)
-    return weights.shape[3] >= FEWEST_CODED_CHANNELS and products >= FEWEST_CODED_PRODUCTS * (source.size + result.size)
+    made, *window, channels = weights.shape
+    products = result.size * (weights.size // made)
+    if max(window) > 1 and channels >= CHANNELS_AT_A_TIME:
+        products = products // made * -(-made // CHANNELS_AT_A_TIME) * CHANNELS_AT_A_TIME
+    return channels >= FEWEST_CODED_CHANNELS and products >= FEWEST_CODED_PRODUCTS * (source.size + result.size)
 
 
 def _code_weights(program: Program, operation: Operation, exactly: bool) -> None:

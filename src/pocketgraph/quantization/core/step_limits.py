@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pocketgraph.litert.cost_model import OUTPUT_CHANNELS_AT_A_TIME
+from pocketgraph.litert.cost_model import CHANNELS_AT_A_TIME
 from pocketgraph.litert.operator_traits import ARITHMETIC, REDUCTIONS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
@@ -170,7 +170,7 @@ def int8_effort(operation: Operation) -> int:
     else:
         inputs = kernel.shape[-1]
         each = kernel.size // (kernel.shape[0] * inputs) * _in_blocks(inputs, INPUT_CHANNELS_IN_A_BLOCK)
-    return result.size // channels * _in_blocks(channels, OUTPUT_CHANNELS_AT_A_TIME) * (each + OUTPUT_MULTIPLICATIONS)
+    return result.size // channels * _in_blocks(channels, CHANNELS_AT_A_TIME) * (each + OUTPUT_MULTIPLICATIONS)
 
 
 def nanoseconds(operation: Operation, *, in_codes: bool) -> float:
