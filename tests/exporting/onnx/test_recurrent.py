@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
-from onnx_runs import assert_same, operators
+import pocketgraph
+from graph_files import graph_file
+from onnx_runs import assert_same, onnx, operators, run
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from support import ROOT
 
+KERAS = ROOT / "tests" / "runtime" / "recurrent"
 UNITS, INPUTS, STEPS = 24, 5, 30
 FRAME = 'frame_name="rnn", parallel_iterations=32'
 LOOP = f"""
@@ -146,3 +152,16 @@ def test_block_lstm(clip: float, peephole: str) -> None:
     graph = graph.replace([*graph, *(const(name, value.astype(np.float32)) for name, value in weights.items())])
     found = operators(assert_same(graph, {"x": drawn.normal(size=(6, 2, INPUTS)).astype(np.float32)}))
     assert found["LSTM"] == (clip == 0)
+
+
+@pytest.mark.parametrize("name", ["keras_lstm", "keras_gru", "keras_two_ways"])
+def test_a_batch_stays_open(name: str, tmp_path: pathlib.Path) -> None:
+    """TensorFlow's numbers for one sequence and for three; a layer that gives its last state keeps a list of one."""
+    golden = dict(np.load(KERAS / f"{name}.npz"))
+    [fed], [output] = ([key[len(side) :] for key in golden if key.startswith(side)] for side in ("in_0_", "out_0_"))
+    made = pocketgraph.export(graph_file(KERAS, name), tmp_path / "net.onnx", outputs=[output])
+    assert made.notes == ()
+    for number in (0, 1):
+        feeds = {fed.removesuffix(":0"): golden[f"in_{number}_{fed}"]}
+        [found] = run(onnx.load(str(tmp_path / "net.onnx")), feeds)
+        np.testing.assert_allclose(found, golden[f"out_{number}_{output}"], atol=2e-6)

@@ -41,7 +41,10 @@ def _begun(emit: OnnxEmit, node: Node, size: OnnxValue, dtype: DType, declared: 
     """An array of zeros; one whose elements' shape is not known yet holds nothing, and takes no writes but a whole."""
     shape = declared if declared is not None and declared.is_known else _element(emit, node)
     count = None if size.constant is None else int(size.constant.numpy()[0])
-    if shape is None or not shape.is_known:
+    if count == 1 and shape is None and declared is not None and declared.dims is not None:
+        dims = emit.ints([1, *(size or 0 for size in declared.dims)])  # without numbers: a write replaces all
+        made = emit.op("ConstantOfShape", [dims], Shape([1, *declared.dims]), dtype, value=np.zeros(1, dtype.numpy))
+    elif shape is None or not shape.is_known:
         made = _unmade(emit, node, dtype)
     elif _grows(emit, node):
         made = _zeros(emit, size, Shape([None, *shape]), dtype)
@@ -145,6 +148,8 @@ def write(emit: OnnxEmit, node: Node) -> OnnxValue:
         emit.scanned[node.name] = emit.made(value)
         return array
     held = _held(emit, 0 if is_list else 3)
+    if held.shape.dims is not None and held.shape[0] == 1 and not held.shape.is_known:
+        return _changed(emit, emit.unsqueeze(value, [0]), held)
     index = emit.reshape(emit.as_int64(emit.input(1)), [1])
     if _grows(emit, _maker(emit, node.data_inputs[0])):
         held = _with_place(emit, held, index)
