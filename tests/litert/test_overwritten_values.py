@@ -12,8 +12,7 @@ import pocketgraph
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.program import Operation, Program, Value, reshaped
-from pocketgraph.litert.writing.overwritten_values import with_own_memory
+from pocketgraph.litert.program import Operation, Program, Value, reshaped, with_own_memory
 from pocketgraph.runtime import Session
 
 TURNED = (8, 4)

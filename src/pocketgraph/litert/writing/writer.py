@@ -12,9 +12,8 @@ from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.native.watched_holes import PAGE
-from pocketgraph.litert.program import Operation, Program, Quantization, Value, with_own_outputs
+from pocketgraph.litert.program import Operation, Program, Quantization, Value, with_own_memory, with_own_outputs
 from pocketgraph.litert.writing import flatbuffer, schema
-from pocketgraph.litert.writing.overwritten_values import with_own_memory
 
 HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
 READ_AHEAD = 16 << 20  # bytes: more than systems read beyond what is asked for
