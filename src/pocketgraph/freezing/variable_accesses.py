@@ -154,15 +154,17 @@ class AccessFinder:
         ):
             readers = dict.fromkeys(reads, 0)
             return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
-        before = {node.name: reachable(graph, [node.name]) for node in writers}
         behind = {node.name: descendants(graph, [node.name]) for node in writers}
-        writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-        ways = _BranchesOfUses(graph, holders)
-        loops = inside_loops(graph)
-        for at, node in enumerate(writers):
-            followed = followed and node.name not in loops and ways.are_of_handle(node)
-            earlier = [one for one in writers[:at] if not ways.exclude(one, node)]
-            followed = followed and all(one.name in before[node.name] for one in earlier)
+        before: dict[str, set[str]] = {}
+        ways = _BranchesOfUses(graph, holders if followed else ())
+        if followed:
+            loops = inside_loops(graph)
+            before = {node.name: reachable(graph, [node.name]) for node in writers}
+            writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
+            followed = all(node.name not in loops and ways.are_of_handle(node) for node in writers)
+            for at, node in enumerate(writers):
+                earlier = [one for one in writers[:at] if not ways.exclude(one, node)]
+                followed = followed and all(one.name in before[node.name] for one in earlier)
         if not followed:
             readers = {name: int(any(name in found for found in behind.values())) for name in reads}
             return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
@@ -254,7 +256,7 @@ class _BranchesOfUses:
     def __init__(self, graph: Graph, holders: Collection[str]) -> None:
         self._graph = graph
         self._holders = holders
-        self._found = on_branches(graph) if any(node.op in BINARY_SWITCHES for node in graph) else {}
+        self._found = on_branches(graph) if holders and not graph.ops.isdisjoint(BINARY_SWITCHES) else {}
 
     def exclude(self, one: Node, other: Node) -> bool:
         """Whether never both of them run."""
