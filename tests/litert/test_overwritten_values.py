@@ -66,7 +66,7 @@ def test_int16_activations_that_are_read_again_behind_their_reshape_are_not_over
         y = AddV2(a, d, T=float)
     """)
     file = str(tmp_path / "model.tflite")
-    pocketgraph.quantize(graph, samples=list(samples), outputs=["y"], activations="int16").save(file)
+    pocketgraph.quantize(graph, samples=samples, outputs=["y"], activations="int16").save(file)
     model = Interpreter(file, num_threads=1)
     model.allocate_tensors()
     x = samples.astype(np.float64)

@@ -28,6 +28,7 @@ from pocketgraph.quantization.mixed_precision import (
     float_partition,
     recurrent_layers,
     sensitivity,
+    whole_numbers,
 )
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges
@@ -125,6 +126,8 @@ ANALYSIS_STEPS = (
          float_layers.keep_preparation, has_float_ends),
     Step("float_epsilons", "what is added so that a logarithm or a quotient stays finite stays in float",
          float_epsilons.keep_epsilons, has_float_ends),
+    Step("whole_numbers", "whole numbers on their way to integers stay in float, as a code may lie just below one",
+         whole_numbers.keep_whole_numbers),
     Step("recurrent_layers", "layers in the steps of a loop quantize their operand anew, as rounding would add up",
          recurrent_layers.apply,
          lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),
