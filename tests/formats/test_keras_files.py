@@ -65,7 +65,7 @@ def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pat
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 75
+    assert len(NAMES) == 87
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -257,6 +257,41 @@ def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(
     assert before.count(b'"mode": 0') == 1
     path = written(tmp_path, "channels_keras1.h5", before.replace(b'"mode": 0', changed))
     with pytest.raises(FormatError, match=told) as caught:
+        pocketgraph.load(path)
+    assert "simple_save" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [("1.2.2", "Keras 1"), ("2.1.6", "TensorFlow 1"), ("2.2.4-tf", "TensorFlow 1"), ("2.15.0", "model.export(")],
+)
+def test_the_advice_for_a_layer_that_is_not_read_is_for_the_keras_that_wrote_it(
+    version: str, advice: str, tmp_path: pathlib.Path
+) -> None:
+    """``model.export`` came with Keras 2.13."""
+
+    def renamed(file: Any) -> None:
+        file.attrs["keras_version"] = version
+        described = json.loads(file.attrs["model_config"])
+        next(x for x in described["config"]["layers"] if x["class_name"] == "LocallyConnected1D")["class_name"] = "Mine"
+        file.attrs["model_config"] = json.dumps(described)
+
+    name = f"places_keras{version[0]}.h5"
+    path = written(tmp_path, name, changed(name, renamed))
+    with pytest.raises(FormatError, match=r"\(Mine\) is of a kind that is not read") as caught:
+        pocketgraph.load(path)
+    assert advice in str(caught.value.hint)
+    assert ("model.export(" in str(caught.value.hint)) != ("simple_save(" in str(caught.value.hint))
+
+
+def test_models_that_a_function_joins_are_refused(tmp_path: pathlib.Path) -> None:
+    def change(file: Any) -> None:
+        described = json.loads(file.attrs["model_config"])
+        described["config"][0]["config"]["mode"] = "joined"
+        file.attrs["model_config"] = json.dumps(described)
+
+    path = written(tmp_path, "models_keras1.h5", changed("models_keras1.h5", change))
+    with pytest.raises(FormatError, match=r"\(Merge\) joins by code of Python, which is not run") as caught:
         pocketgraph.load(path)
     assert "simple_save" in str(caught.value.hint)
 
