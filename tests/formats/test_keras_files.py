@@ -15,7 +15,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import FormatError, MissingExtraError
+from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
 from pocketgraph.runtime import Session
@@ -207,6 +207,19 @@ def test_a_vocabulary_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
     path = written(tmp_path, "vocabularies_keras3.keras", held.getvalue())
     with pytest.raises(FormatError, match=r"Lookup\) has its vocabulary in no list of the file"):
         pocketgraph.load(path)
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_words_that_are_in_no_vocabulary_are_errors_where_there_is_no_row_for_them(
+    engine: str | None, tmp_path: pathlib.Path
+) -> None:
+    graph = pocketgraph.load(written(tmp_path, "crossings_keras3.keras"))
+    rows = [np.array([[b"a"]], object), np.int64([[3]]), np.array([[b"q"]], object)]
+    with (
+        Session(graph, engine=engine) as session,
+        pytest.raises(RunError, match=r"in the vocabulary of num_oov_indices=0, found\] \[q\]"),
+    ):
+        session.run(list(graph.outputs), dict(zip(graph.inputs, rows, strict=True)))
 
 
 def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:

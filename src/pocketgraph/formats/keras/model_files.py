@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import AGAIN, FormatError, MissingExtraError
-from pocketgraph.formats.content import WITH_KERAS
+from pocketgraph.formats.content import OR_OF_OLD_KERAS, WITH_KERAS
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.keras.keras_1_models import (
     by_name,
@@ -273,7 +273,8 @@ class _HeldFile:
             raise FormatError(
                 f"this is an HDF5 file without a model: it has no '{name}'", where=self.where,
                 hint="of weights alone, give the .json of the model beside it (model.to_json()), or load them into the "
-                "model of your code and save that: model.load_weights('…'); model.export('saved_model')",
+                "model of your code and save that: model.load_weights('…'); model.export('saved_model')"
+                + OR_OF_OLD_KERAS,
             )  # fmt: skip
         return found
 

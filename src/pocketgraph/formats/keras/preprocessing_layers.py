@@ -166,8 +166,6 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The number of a word, or of a whole number, in a vocabulary."""
     writer.expect(invert=False, sparse=False, salt=None)
     (value,), words, rows = inputs, writer.config.get("vocabulary"), int(writer.config.get("num_oov_indices", 1))
-    if rows < 1:
-        raise writer.refuse("has num_oov_indices=0, so that other words are errors, which is not read")
     if not isinstance(words, (list, tuple)):
         raise writer.refuse("has its vocabulary in no list of the file")
     is_text = writer.kind == "StringLookup"
@@ -178,6 +176,8 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     keys = [*words, *([token] if first > rows else [])]
     places = [*range(first, first + len(words)), *([0] if first > rows else [])]
     found = _table(writer, value, keys, places, first - 1 if rows == 1 else -1, key_type)
+    if not rows:
+        found = _none_unknown(writer, value, found)
     if rows > 1:
         is_number = not is_text and writer.config.get("oov_method", "floormod") == "floormod"
         row = (
@@ -192,6 +192,20 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     made = encoded(writer, found, int(limit or first + len(words)))
     is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+def _none_unknown(writer: LayerWriter, value: KerasTensor, found: KerasTensor) -> KerasTensor:
+    """What a table has for each element, an error where it has nothing for one."""
+    is_known = writer.add("NotEqual", found, writer.const(-1, "unknown", INT64))
+    all_known = writer.add("All", is_known, writer.const(list(range(len(found.dims))), "axes"), dims=())
+    message = writer.const(b"all inputs should be in the vocabulary of num_oov_indices=0, found", "message", STRING)
+    refs, types = [all_known.ref, message.ref, value.ref], (STRING, value.dtype)
+    checked = writer.model.put(
+        Node(claim_name(f"{writer.call}/Assert", writer.model.taken), "Assert", refs, {"T": types})
+    )
+    made = writer.add("Identity", found)
+    writer.model.put(writer.model.nodes[made.ref].replace(inputs=[found.ref, f"^{checked}"]))
+    return made
 
 
 PUNCTUATION = rb"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
