@@ -297,6 +297,29 @@ def test_the_advice_for_a_layer_that_is_not_read_is_for_the_keras_that_wrote_it(
     assert ("model.export(" in str(caught.value.hint)) != ("simple_save(" in str(caught.value.hint))
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("models_keras1.h5", lambda layers: layers.clear(), "is damaged"),
+        ("models_keras1.h5", lambda layers: layers[0]["config"]["layers"][2]["config"].clear(), "is damaged"),
+        ("models_keras1.h5", lambda layers: layers[0]["config"]["layers"].clear(), "is damaged"),
+        ("places_keras2.h5", lambda layers: layers[-1]["config"].update(filters=1 << 40), "is damaged: ValueError"),
+        ("places_keras2.h5", lambda layers: layers[-1]["config"].update(padding="causal"), "has padding=causal"),
+    ],
+)
+def test_damaged_descriptions_of_joined_models_and_places_are_refused(
+    name: str, change: Any, said: str, tmp_path: pathlib.Path
+) -> None:
+    def changing(file: Any) -> None:
+        described = json.loads(file.attrs["model_config"])
+        config = described["config"]
+        change(config if isinstance(config, list) else [x for x in config["layers"] if "2D" in x["class_name"]])
+        file.attrs["model_config"] = json.dumps(described)
+
+    with pytest.raises(FormatError, match=said):
+        pocketgraph.load(written(tmp_path, name, changed(name, changing)))
+
+
 def test_models_that_a_function_joins_are_refused(tmp_path: pathlib.Path) -> None:
     def change(file: Any) -> None:
         described = json.loads(file.attrs["model_config"])

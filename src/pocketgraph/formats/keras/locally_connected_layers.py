@@ -74,8 +74,13 @@ def kernels(
         sizes: of space, and the number of channels.
         before: how many elements of zeros are ahead of each axis of space.
         is_first: whether channels come ahead of space, in what is stored, too.
+
+    Raises:
+        ValueError: the settings ask for many more than are stored, as those of a damaged file.
     """
     space, channels = len(windows), sizes[-1]
+    if prod(places) * prod(windows) * channels * filters > 4**space * stored.size:
+        raise ValueError(f"a locally connected layer has only {stored.size} weights")
     if stored.ndim == 3:
         if not is_first:
             return stored

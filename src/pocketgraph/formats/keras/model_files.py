@@ -113,7 +113,7 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
                     array = turned(str(owner.get("class_name")), stored, array)
                 weights[stored] = array
         weights = weights_of_keras_2(described, weights) if is_of_keras_1 else weights
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
     return parse(described, weights, where, version or ("1" if is_of_keras_1 else "2"))
 
