@@ -65,7 +65,7 @@ def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pat
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 87
+    assert len(NAMES) == 88
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }

@@ -103,7 +103,8 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
     if OF_SPACE.match(kind):
         if "nb_row" in config:
             config["kernel_size"] = [config["nb_row"], config["nb_col"]]
-        config["data_format"] = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
+        told = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
+        config = {"data_format": told, **config}  # Keras 2.0 says it
     if config.get("input_dtype") and kind == "InputLayer":
         config["dtype"] = config["input_dtype"]
     return {**made, "class_name": kind, "config": config}

@@ -101,7 +101,9 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
         group = "model_weights" if file.has("model_weights") else ""
         weights: dict[str, Array] = {}
         is_of_keras_1 = version.startswith(("0.", "1.")) or (not version and '"border_mode"' in json.dumps(described))
-        described = in_words_of_keras_2(described, where) if is_of_keras_1 else described
+        has_merge = version.startswith(("2.0.", "2.1.")) and '"Merge"' in json.dumps(described)
+        if is_of_keras_1 or has_merge:
+            described = in_words_of_keras_2(described, where)
         kinds = by_name(described)
         nested = {layer.get("name") or layer["config"]["name"] for layer in _layers(described) if _holds_model(layer)}
         for layer in file.names(group, "layer_names"):

@@ -330,7 +330,8 @@ def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 def cosine(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The products of two tensors by those of each with itself, as a Merge of Keras 1 has it, with one more axis."""
-    writer.expect(mode="cos")
+    if writer.config.get("mode") != "cos":
+        raise writer.refuse("is of a kind that is not read")
     one, other = inputs
     writer.config = {**writer.config, "axes": writer.config.get("axes", -1)}
     product, *squares = (dot(writer, both) for both in ((one, other), (one, one), (other, other)))
