@@ -15,7 +15,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import FormatError, MissingExtraError
+from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
 from pocketgraph.runtime import Session
@@ -65,7 +65,7 @@ def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pat
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 75
+    assert len(NAMES) == 88
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -209,6 +209,19 @@ def test_a_vocabulary_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
         pocketgraph.load(path)
 
 
+@pytest.mark.parametrize("engine", ["reference", None])
+def test_words_that_are_in_no_vocabulary_are_errors_where_there_is_no_row_for_them(
+    engine: str | None, tmp_path: pathlib.Path
+) -> None:
+    graph = pocketgraph.load(written(tmp_path, "crossings_keras3.keras"))
+    rows = [np.array([[b"a"]], object), np.int64([[3]]), np.array([[b"q"]], object)]
+    with (
+        Session(graph, engine=engine) as session,
+        pytest.raises(RunError, match=r"in the vocabulary of num_oov_indices=0, found\] \[q\]"),
+    ):
+        session.run(list(graph.outputs), dict(zip(graph.inputs, rows, strict=True)))
+
+
 def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content("words_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:
@@ -257,6 +270,64 @@ def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(
     assert before.count(b'"mode": 0') == 1
     path = written(tmp_path, "channels_keras1.h5", before.replace(b'"mode": 0', changed))
     with pytest.raises(FormatError, match=told) as caught:
+        pocketgraph.load(path)
+    assert "simple_save" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [("1.2.2", "Keras 1"), ("2.1.6", "TensorFlow 1"), ("2.2.4-tf", "TensorFlow 1"), ("2.15.0", "model.export(")],
+)
+def test_the_advice_for_a_layer_that_is_not_read_is_for_the_keras_that_wrote_it(
+    version: str, advice: str, tmp_path: pathlib.Path
+) -> None:
+    """``model.export`` came with Keras 2.13."""
+
+    def renamed(file: Any) -> None:
+        file.attrs["keras_version"] = version
+        described = json.loads(file.attrs["model_config"])
+        next(x for x in described["config"]["layers"] if x["class_name"] == "LocallyConnected1D")["class_name"] = "Mine"
+        file.attrs["model_config"] = json.dumps(described)
+
+    name = f"places_keras{version[0]}.h5"
+    path = written(tmp_path, name, changed(name, renamed))
+    with pytest.raises(FormatError, match=r"\(Mine\) is of a kind that is not read") as caught:
+        pocketgraph.load(path)
+    assert advice in str(caught.value.hint)
+    assert ("model.export(" in str(caught.value.hint)) != ("simple_save(" in str(caught.value.hint))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("models_keras1.h5", lambda layers: layers.clear(), "is damaged"),
+        ("models_keras1.h5", lambda layers: layers[0]["config"]["layers"][2]["config"].clear(), "is damaged"),
+        ("models_keras1.h5", lambda layers: layers[0]["config"]["layers"].clear(), "is damaged"),
+        ("places_keras2.h5", lambda layers: layers[-1]["config"].update(filters=1 << 40), "is damaged: ValueError"),
+        ("places_keras2.h5", lambda layers: layers[-1]["config"].update(padding="causal"), "has padding=causal"),
+    ],
+)
+def test_damaged_descriptions_of_joined_models_and_places_are_refused(
+    name: str, change: Any, said: str, tmp_path: pathlib.Path
+) -> None:
+    def changing(file: Any) -> None:
+        described = json.loads(file.attrs["model_config"])
+        config = described["config"]
+        change(config if isinstance(config, list) else [x for x in config["layers"] if "2D" in x["class_name"]])
+        file.attrs["model_config"] = json.dumps(described)
+
+    with pytest.raises(FormatError, match=said):
+        pocketgraph.load(written(tmp_path, name, changed(name, changing)))
+
+
+def test_models_that_a_function_joins_are_refused(tmp_path: pathlib.Path) -> None:
+    def change(file: Any) -> None:
+        described = json.loads(file.attrs["model_config"])
+        described["config"][0]["config"]["mode"] = "joined"
+        file.attrs["model_config"] = json.dumps(described)
+
+    path = written(tmp_path, "models_keras1.h5", changed("models_keras1.h5", change))
+    with pytest.raises(FormatError, match=r"\(Merge\) joins by code of Python, which is not run") as caught:
         pocketgraph.load(path)
     assert "simple_save" in str(caught.value.hint)
 

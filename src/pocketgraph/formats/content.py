@@ -15,6 +15,9 @@ WITH_KERAS = (
     "in Python with Keras: keras.models.load_model('{}').export('saved_model'); where TensorFlow before 2.16 wrote it, "
     "after pip install tf_keras with tf_keras in place of keras"
 )
+OR_OF_OLD_KERAS = (
+    ", before Keras 2.13 tf.saved_model.save(model, 'saved_model'), with TensorFlow 1 tf.saved_model.simple_save"
+)
 
 
 class Kind(Enum):
@@ -41,7 +44,8 @@ class Kind(Enum):
     HDF5 = ("an HDF5 file, as Keras saves models in", "pocketgraph summarize_graph --in_graph={}")
     HDF5_WEIGHTS = (
         "an HDF5 file of a Keras model's weights, without the model",
-        "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')",
+        "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')"
+        + OR_OF_OLD_KERAS,
     )
     KERAS_JSON = (
         "the layers of a Keras model in JSON, with its weights beside it",

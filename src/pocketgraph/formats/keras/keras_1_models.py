@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.keras.layer_writer import FROM_KERAS_1
+from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.tensor import Array
 
 Config = dict[str, Any]
@@ -27,12 +28,13 @@ SETTINGS = {
     "output_dim": "units", "border_mode": "padding", "subsample": "strides", "subsample_length": "strides",
     "stride": "strides", "bias": "use_bias", "inner_activation": "recurrent_activation", "atrous_rate": "dilation_rate",
     "pool_length": "pool_size", "length": "size", "concat_axis": "axis", "dot_axes": "axes",
-    "nb_filter": "filters",
+    "nb_filter": "filters", "filter_length": "kernel_size",
 }  # fmt: skip
 """The settings that Keras 2 calls otherwise."""
 ORDERS = {"tf": "channels_last", "th": "channels_first"}
-MERGES = {"sum": "Add", "mul": "Multiply", "ave": "Average", "max": "Maximum", "concat": "Concatenate", "dot": "Dot"}
-"""The layer of each mode of a Merge."""
+MERGES = {"sum": "Add", "mul": "Multiply", "ave": "Average", "max": "Maximum", "concat": "Concatenate", "dot": "Dot",
+          "cos": "Merge"}  # fmt: skip
+"""The layer of each mode of a Merge; Keras 2 has none of cosines."""
 WEIGHTS = {
     "W": "kernel", "b": "bias", "U": "recurrent_kernel", "running_mean": "moving_mean",
     "running_std": "moving_variance",
@@ -41,7 +43,9 @@ WEIGHTS = {
 """What Keras 2 calls a layer's weights; ``running_std`` is a variance there, too."""
 GATES = {"LSTM": "ifco", "ConvLSTM2D": "ifco", "GRU": "zrh"}
 """The order of gates in the weights of Keras 2."""
-OF_SPACE = re.compile(r"(ZeroPadding|Cropping|UpSampling)[23]D|(Global)?(Max|Average)Pooling[23]D|.*Conv.*[23]D")
+OF_SPACE = re.compile(
+    r"(ZeroPadding|Cropping|UpSampling)[23]D|(Global)?(Max|Average)Pooling[23]D|.*Conv.*[23]D|LocallyConnected2D"
+)
 
 
 def layers_of(described: Any) -> Iterator[Config]:
@@ -80,15 +84,16 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
         return item
     made = {name: _renamed(one, usual, where) for name, one in item.items()}
     kind, config = made.get("class_name"), made.get("config")
+    if kind == "Sequential" and isinstance(config, list) and "layers" in config[0]["config"]:
+        return {**made, **_joined_models(config)}
     if not isinstance(kind, str) or not isinstance(config, dict) or ("layers" in config and kind != "Merge"):
         return made
     config = {SETTINGS.get(name, name): one for name, one in config.items()}
     if kind == "Merge":
         mode = config.get("mode")
-        if mode not in MERGES or config.get("layers"):
-            name = config.get("name")
-            raise FormatError(f"the layer '{name}' (Merge) joins by '{mode}' or models, which is not read", where=where,
-                              hint=f"build it in Keras 2, load its weights and save it; or {FROM_KERAS_1}")  # fmt: skip
+        if mode not in MERGES:
+            raise FormatError(f"the layer '{config.get('name')}' (Merge) joins by code of Python, which is not run",
+                              where=where, hint=FROM_KERAS_1)  # fmt: skip
         kind = MERGES[mode]
     if kind == "BatchNormalization" and config.get("mode", 0):
         how = "each example's own moments" if config["mode"] == 1 else "the moments of the batch it is given"
@@ -96,10 +101,57 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
                           "is not read", where=where, hint=FROM_KERAS_1)  # fmt: skip
     kind = CLASSES.get(kind, kind)
     if OF_SPACE.match(kind):
-        config["data_format"] = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
+        if "nb_row" in config:
+            config["kernel_size"] = [config["nb_row"], config["nb_col"]]
+        told = ORDERS.get(str(config.get("dim_ordering") or usual), ORDERS[usual])
+        config = {"data_format": told, **config}  # Keras 2.0 says it
     if config.get("input_dtype") and kind == "InputLayer":
         config["dtype"] = config["input_dtype"]
     return {**made, "class_name": kind, "config": config}
+
+
+def _joined_models(layers: Sequence[Config]) -> Config:
+    """A sequence that begins with what several models make, as a model of calls.
+
+    Args:
+        layers: the sequence's, in the words of Keras 2, of which the first has the models as its ``layers``.
+    """
+    merge, *rest = layers
+    made: list[Config] = []
+    inputs: list[list[Any]] = []
+    ends: list[list[Any]] = []
+    taken: set[str] = set()
+    for at, model in enumerate(merge["config"]["layers"]):
+        given: list[list[Any]] = []
+        for config in _inputs(model):
+            name = claim_name(config["name"], taken)
+            made.append({"name": name, "class_name": "InputLayer", "config": config, "inbound_nodes": []})
+            given.append([name, 0, 0])
+        name = f"{merge['config']['name']}_model_{at}"
+        made.append({**model, "name": name, "inbound_nodes": [given]})
+        inputs += given
+        ends.append([name, 0, 0])
+    for layer in (merge, *rest):
+        config = layer["config"]
+        name = claim_name(config["name"] if isinstance(config, dict) else f"{merge['config']['name']}_model", taken)
+        made.append({**layer, "name": name, "inbound_nodes": [ends]})
+        ends = [[name, 0, 0]]
+    config = {"name": "model", "layers": made, "input_layers": inputs, "output_layers": ends}
+    return {"class_name": "Model", "config": config}
+
+
+def _inputs(model: Config) -> list[Config]:
+    """The settings of the inputs of a layer or model that begins one."""
+    config = model["config"]
+    if isinstance(config, list):
+        return _inputs(config[0])
+    if "input_layers" in config:
+        held = {layer["name"]: layer["config"] for layer in config["layers"]}
+        return [held[name] for name, *_ in config["input_layers"]]
+    name, shape = config["name"], config["batch_input_shape"]
+    if model["class_name"] == "InputLayer":
+        return [config]
+    return [{"name": f"{name}_input", "batch_input_shape": shape}]
 
 
 def weights_of_keras_2(described: Any, weights: Mapping[str, Array]) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -19,9 +20,14 @@ Dims = tuple["int | None", ...]
 
 
 AS_SAVED_MODEL = "give the SavedModel of the Keras model, which TensorFlow writes: model.export('saved_model')"
-FROM_KERAS_1 = (
-    "in Python with Keras 1 and TensorFlow 1, give its SavedModel: K.set_learning_phase(0), load the model, then "
+_SIMPLE_SAVE = (
+    "K.set_learning_phase(0), load the model, then "
     "tf.saved_model.simple_save(K.get_session(), 'saved_model', {'x': model.input}, {'y': model.output})"
+)
+FROM_KERAS_1 = f"in Python with Keras 1 and TensorFlow 1, give its SavedModel: {_SIMPLE_SAVE}"
+FROM_KERAS_2 = (
+    "in Python with the TensorFlow that wrote it, give its SavedModel: of 2.x load the model, then "
+    f"tf.saved_model.save(model, 'saved_model'); with TensorFlow 1 {_SIMPLE_SAVE}"
 )
 FORGETS_MASKS = frozenset(("MultiHeadAttention",))
 """Layers of Keras 3 that take away the masks of what they are called with."""
@@ -148,7 +154,7 @@ class LayerWriter:
 
     def refuse(self, reason: str) -> FormatError:
         """The error of a layer that cannot be written."""
-        hint = FROM_KERAS_1 if self.model.version.startswith(("0.", "1")) else AS_SAVED_MODEL
+        hint = advice(self.model.version)
         return FormatError(f"the layer '{self.layer}' ({self.kind}) {reason}", where=self.model.where, hint=hint)
 
     def inner(self, described: Mapping[str, Any], name: str) -> tuple[LayerWriter, Rule]:
@@ -257,6 +263,13 @@ class LayerWriter:
         for axis in unknown[:-1]:
             wanted[axis] = self.size(like or value, axis)
         return self.add("Reshape", value, self.sizes(wanted), dims=dims)
+
+
+def advice(version: str) -> str:
+    """How the Keras of a version makes what is read of any model; ``Model.export`` came with 2.13."""
+    if version.startswith(("0.", "1")):
+        return FROM_KERAS_1
+    return FROM_KERAS_2 if re.match(r"2($|\.\d\b|\.1[0-2]\b)", version) else AS_SAVED_MODEL
 
 
 def elements(dims: Dims) -> int | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import AGAIN, FormatError, MissingExtraError
-from pocketgraph.formats.content import WITH_KERAS
+from pocketgraph.formats.content import OR_OF_OLD_KERAS, WITH_KERAS
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.keras.keras_1_models import (
     by_name,
@@ -101,7 +101,9 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
         group = "model_weights" if file.has("model_weights") else ""
         weights: dict[str, Array] = {}
         is_of_keras_1 = version.startswith(("0.", "1.")) or (not version and '"border_mode"' in json.dumps(described))
-        described = in_words_of_keras_2(described, where) if is_of_keras_1 else described
+        has_merge = version.startswith(("2.0.", "2.1.")) and '"Merge"' in json.dumps(described)
+        if is_of_keras_1 or has_merge:
+            described = in_words_of_keras_2(described, where)
         kinds = by_name(described)
         nested = {layer.get("name") or layer["config"]["name"] for layer in _layers(described) if _holds_model(layer)}
         for layer in file.names(group, "layer_names"):
@@ -113,7 +115,7 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
                     array = turned(str(owner.get("class_name")), stored, array)
                 weights[stored] = array
         weights = weights_of_keras_2(described, weights) if is_of_keras_1 else weights
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
     return parse(described, weights, where, version or ("1" if is_of_keras_1 else "2"))
 
@@ -273,7 +275,8 @@ class _HeldFile:
             raise FormatError(
                 f"this is an HDF5 file without a model: it has no '{name}'", where=self.where,
                 hint="of weights alone, give the .json of the model beside it (model.to_json()), or load them into the "
-                "model of your code and save that: model.load_weights('…'); model.export('saved_model')",
+                "model of your code and save that: model.load_weights('…'); model.export('saved_model')"
+                + OR_OF_OLD_KERAS,
             )  # fmt: skip
         return found
 

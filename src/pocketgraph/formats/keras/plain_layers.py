@@ -328,6 +328,17 @@ def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return made if rest else expanded(writer, made, 1)
 
 
+def cosine(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The products of two tensors by those of each with itself, as a Merge of Keras 1 has it, with one more axis."""
+    if writer.config.get("mode") != "cos":
+        raise writer.refuse("is of a kind that is not read")
+    one, other = inputs
+    writer.config = {**writer.config, "axes": writer.config.get("axes", -1)}
+    product, *squares = (dot(writer, both) for both in ((one, other), (one, one), (other, other)))
+    square = writer.add("Maximum", writer.add("Mul", *squares), writer.const(1e-14, "epsilon", FLOAT))
+    return expanded(writer, writer.add("RealDiv", product, writer.add("Sqrt", square)), 1)
+
+
 def einsum_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """Einstein's sum of a tensor and a kernel, and a bias."""
     made = contraction(writer, writer.config["equation"], inputs[0], writer.weight("kernel"))
@@ -344,6 +355,7 @@ RULES: dict[str, Rule] = {
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
     "Embedding": embedding, "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,
+    "Merge": cosine,
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(
         ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout", "GaussianDropout",

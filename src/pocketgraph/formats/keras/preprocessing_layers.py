@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float, expanded
 from pocketgraph.formats.keras.window_layers import cropped, resized
 from pocketgraph.graph import DType, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.edit import claim_name
+
+HASH_KEY = 0xDECAFCAFFE
+"""What tf.sparse.cross_hashed begins with."""
 
 
 def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -124,9 +127,32 @@ def hashing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The number of the bin that a text, or the digits of a whole number, falls in."""
     writer.expect(mask_value=None, salt=None)
     (value,), bins = inputs, int(writer.config["num_bins"])
-    if value.dtype is not STRING:
-        value = writer.add("AsString", value)
-    return encoded(writer, writer.add("StringToHashBucketFast", value, num_buckets=bins), bins)
+    return encoded(writer, bucket(writer, value, bins), bins)
+
+
+def bucket(writer: LayerWriter, value: KerasTensor, count: int) -> KerasTensor:
+    """The hash of texts, or of the digits of whole numbers, below a number."""
+    texts = value if value.dtype is STRING else writer.add("AsString", value)
+    return writer.add("StringToHashBucketFast", texts, num_buckets=count)
+
+
+def hashed_crossing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """The number of the bin that texts and whole numbers fall in together."""
+    writer.expect(sparse=False)
+    bins, dims = int(writer.config["num_bins"]), inputs[0].dims
+    columns = [
+        value if value.dtype in (STRING, INT64) else writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
+        for value in inputs
+    ]
+    if len(dims) == 1:
+        columns = [expanded(writer, value, 1) for value in columns]
+    types = tuple(value.dtype for value in columns)
+    crossed = writer.add(
+        "SparseCross", (), (), (), columns, dims=(None, 2), N=0, sparse_types=(), dense_types=types, hashed_output=True,
+        num_buckets=bins, hash_key=HASH_KEY, out_type=INT64, internal_type=INT64 if INT64 in types else STRING,
+    )  # fmt: skip
+    bin_of_each = KerasTensor(f"{crossed.ref}:1", (None,), INT64)
+    return encoded(writer, writer.reshaped(bin_of_each, dims), bins)
 
 
 def specials(config: Mapping[str, Any]) -> int:
@@ -138,8 +164,8 @@ def specials(config: Mapping[str, Any]) -> int:
 
 def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     """The number of a word, or of a whole number, in a vocabulary."""
-    writer.expect(invert=False, num_oov_indices=1, sparse=False)
-    (value,), words = inputs, writer.config.get("vocabulary")
+    writer.expect(invert=False, sparse=False, salt=None)
+    (value,), words, rows = inputs, writer.config.get("vocabulary"), int(writer.config.get("num_oov_indices", 1))
     if not isinstance(words, (list, tuple)):
         raise writer.refuse("has its vocabulary in no list of the file")
     is_text = writer.kind == "StringLookup"
@@ -147,13 +173,39 @@ def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     if not is_text and value.dtype is not INT64:
         value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
     token, first = writer.config.get("mask_token"), specials(writer.config)
-    keys = [*words, *([token] if first == 2 else [])]
-    places = [*range(first, first + len(words)), *([0] if first == 2 else [])]
-    found = _table(writer, value, keys, places, first - 1, key_type)
+    keys = [*words, *([token] if first > rows else [])]
+    places = [*range(first, first + len(words)), *([0] if first > rows else [])]
+    found = _table(writer, value, keys, places, first - 1 if rows == 1 else -1, key_type)
+    if not rows:
+        found = _none_unknown(writer, value, found)
+    if rows > 1:
+        is_number = not is_text and writer.config.get("oov_method", "floormod") == "floormod"
+        row = (
+            writer.add("FloorMod", value, writer.const(rows, "rows", INT64))
+            if is_number
+            else bucket(writer, value, rows)
+        )
+        row = writer.add("AddV2", row, writer.const(first - rows, "first", INT64))
+        is_other = writer.add("Equal", found, writer.const(-1, "unknown", INT64))
+        found = writer.add("SelectV2", is_other, row, found, dims=value.dims)
     limit = writer.config.get("max_tokens") if writer.config.get("pad_to_max_tokens") else None
     made = encoded(writer, found, int(limit or first + len(words)))
     is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+def _none_unknown(writer: LayerWriter, value: KerasTensor, found: KerasTensor) -> KerasTensor:
+    """What a table has for each element, an error where it has nothing for one."""
+    is_known = writer.add("NotEqual", found, writer.const(-1, "unknown", INT64))
+    all_known = writer.add("All", is_known, writer.const(list(range(len(found.dims))), "axes"), dims=())
+    message = writer.const(b"all inputs should be in the vocabulary of num_oov_indices=0, found", "message", STRING)
+    refs, types = [all_known.ref, message.ref, value.ref], (STRING, value.dtype)
+    checked = writer.model.put(
+        Node(claim_name(f"{writer.call}/Assert", writer.model.taken), "Assert", refs, {"T": types})
+    )
+    made = writer.add("Identity", found)
+    writer.model.put(writer.model.nodes[made.ref].replace(inputs=[found.ref, f"^{checked}"]))
+    return made
 
 
 PUNCTUATION = rb"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
@@ -262,6 +314,7 @@ def _table(
 
 RULES: dict[str, Rule] = {
     "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
-    "Discretization": discretization, "Hashing": hashing, "StringLookup": lookup, "IntegerLookup": lookup,
+    "Discretization": discretization, "Hashing": hashing, "HashedCrossing": hashed_crossing,
+    "StringLookup": lookup, "IntegerLookup": lookup,
     "RandomCrop": random_crop, "TextVectorization": text_vectorization,
 }  # fmt: skip

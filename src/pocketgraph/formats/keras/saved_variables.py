@@ -22,6 +22,7 @@ NORMS = ("gamma", "beta")
 NAMES: dict[str, tuple[str, ...]] = {
     "Dense": KERNEL, "EinsumDense": KERNEL, "Conv1D": KERNEL, "Conv2D": KERNEL, "Conv3D": KERNEL,
     "Conv1DTranspose": KERNEL, "Conv2DTranspose": KERNEL, "Conv3DTranspose": KERNEL,
+    "LocallyConnected1D": KERNEL, "LocallyConnected2D": KERNEL,
     "DepthwiseConv1D": ("depthwise_kernel", "bias"), "DepthwiseConv2D": ("depthwise_kernel", "bias"),
     "SeparableConv1D": ("depthwise_kernel", "pointwise_kernel", "bias"),
     "SeparableConv2D": ("depthwise_kernel", "pointwise_kernel", "bias"),
