@@ -97,8 +97,9 @@ class LackingError(UsageError):
         super().__init__(f"{target} has nothing for {count}: {'; '.join(what)}", hint="; ".join(hints))
 
     def add_hint(self, hint: str) -> None:
-        """Says one more thing that helps."""
-        super().__init__(self.what, where=self.where, hint="; ".join(filter(None, (self.hint, hint))))
+        """Says one more thing that helps, unless that is said already."""
+        if hint not in self.hint:
+            super().__init__(self.what, where=self.where, hint="; ".join(filter(None, (self.hint, hint))))
 
 
 def _conditions(graph: Graph, reasons: Mapping[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ from pocketgraph.exporting import tfmobile
 from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting.refusal_help import help_with_refusal
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS, target_of
@@ -50,6 +51,7 @@ class Support:
         reasons: why not, for each node that stands in the way, by name.
         obstacles: the same in groups, the largest first.
         refusal: why the model as a whole is refused, when it is not because of its nodes; else "".
+        hint: ways round the nodes for which no obstacle's hint has one; "" where there are none.
     """
 
     target: str
@@ -57,6 +59,7 @@ class Support:
     reasons: Mapping[str, str]
     obstacles: tuple[Obstacle, ...] = ()
     refusal: str = ""
+    hint: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -113,7 +116,10 @@ def support(
         try:
             export_model(model, os.path.join(folder, f"model{suffix}"), chosen, arguments_of(chosen, {}))
         except LackingError as lacking:
-            return Support(chosen.name, ops, lacking.reasons, _grouped(model.graph, lacking.reasons, help_with))
+            return Support(
+                chosen.name, ops, lacking.reasons, _grouped(model.graph, lacking.reasons, help_with),
+                hint=help_with_refusal(model, chosen.name, lacking.reasons),
+            )  # fmt: skip
         except MissingExtraError:
             raise
         except PocketgraphError as error:

@@ -21,6 +21,7 @@ from pocketgraph.exporting.model import About, ExportModel, Source
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
+from pocketgraph.exporting.refusal_help import help_with_refusal
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import Target, target_of
@@ -239,7 +240,11 @@ def export_model(
             hint="freeze it for inference, or export it to .tflite",
         )
     with workshop(path) as made:
-        written = target.write(model, made, **arguments)
+        try:
+            written = target.write(model, made, **arguments)
+        except LackingError as lacking:
+            lacking.add_hint(help_with_refusal(model, target.name, lacking.reasons))
+            raise
         checks = (
             check_with_draws_fed(model, written, target.write, arguments, tolerance)
             if written.draws

@@ -61,6 +61,7 @@ def as_dict(found: Support) -> dict[str, Any]:
         "target": found.target,
         "supported": found.is_complete,
         "refusal": found.refusal,
+        "hint": found.hint,
         "nodes": [
             {
                 "name": name,
@@ -90,3 +91,5 @@ def show(found: Support) -> None:
         nodes = f"{obstacle.op} x {len(obstacle.nodes)} ({listed(obstacle.nodes, 3, quoted=True)})"  # --json lists all
         help_text = f"; {obstacle.hint}" if obstacle.hint else ""
         echo(f"  {nodes if obstacle.op else 'the graph'}: {obstacle.reason}{help_text}")
+    if found.hint:
+        echo(f"  {found.hint}")

@@ -20,6 +20,7 @@ from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import MERGE
+from pocketgraph.graph.order import reachable
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
@@ -124,7 +125,7 @@ class _Conversion(NodeConversion):
         own, found = loops.split(list(self.items), ROOT, self.items, self.frames)
         self.region(own, found, frozenset())
         for endpoint in self.prepared.outputs:
-            if str(endpoint) in self.emit.bound or endpoint.node not in self.reasons:
+            if not self._is_behind_a_refusal(endpoint):
                 try:
                     value = self.emit.value(str(endpoint))
                     value = self.emit.cast(value, FLOAT) if value.dtype is BFLOAT16 else value
@@ -133,6 +134,11 @@ class _Conversion(NodeConversion):
                 except Unsupported as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
+
+    def _is_behind_a_refusal(self, endpoint: Endpoint) -> bool:
+        """Whether what an output is computed from could not be converted, so that its own shape is no reason."""
+        before = reachable(self.prepared.graph, [str(endpoint)], data_only=True, missing_ok=True)
+        return not before.isdisjoint(self.reasons)
 
     def _bind_stored_codes(self) -> None:
         """Converts what makes numbers of stored codes, in the graph as it was when they were found."""
