@@ -51,6 +51,18 @@ def test_the_python_style(folder: pathlib.Path, capsys: pytest.CaptureFixture[st
     assert out == "blue 0.99607843\n"
 
 
+@pytest.mark.parametrize("style", ["cpp", "python"])
+def test_a_very_long_label_is_cut_in_a_line_and_whole_in_json(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    label = "long" * 50_000
+    (folder / "names.txt").write_text(f"{label}\ngreen\nblue\n")
+    _, out, _ = run(capsys, *ORIGINAL, "--image=orange.png", f"--style={style}")
+    assert out.splitlines()[0] == "long" * 50 + ("… (0): 1" if style == "cpp" else "… 1.0")
+    _, out, _ = run(capsys, *ORIGINAL, "--image=orange.png", "--json")
+    assert json.loads(out)[0]["predictions"][0]["label"] == label
+
+
 def test_several_pictures(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--graph=graph.pb", "--labels=names.txt", "--top=1", "orange.png", "blue.bmp")
     assert code == 0

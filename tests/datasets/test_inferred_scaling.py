@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import pocketgraph
+import pocketgraph.datasets.inferred_scaling as inferred_scaling_module
 from command_line import call
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.sample_reading import SampleReading
@@ -131,3 +132,12 @@ def test_numbers_that_are_no_pictures_have_no_range_of_pixels(shape: str, is_tol
     found = SampleReading(notify=notes.append).scaling(graph, ["x:0"])
     assert found.std == (1 if is_told else None)
     assert bool(notes) is is_told
+
+
+def test_a_sum_of_very_many_equal_operands_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    affine = inferred_scaling_module._affine
+    monkeypatch.setattr(inferred_scaling_module, "_affine", lambda *given: looked.append(given) or affine(*given))
+    graph = parse(f"{INPUT}\ny = AddN({', '.join(['x'] * 30_000)}, T=float, N=30000)")
+    assert inferred_scaling(graph, "x") is None
+    assert len(looked) == 1

@@ -179,6 +179,17 @@ def test_sealing_twice(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
         sealed.seal(model, tmp_path / "twice", KEY)
 
 
+def test_the_model_is_not_replaced_by_its_sealed_copy(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pb"
+    formats.save(GRAPH, path)
+    content = path.read_bytes()
+    (tmp_path / "link.pb").symlink_to(path)
+    for target in (path, f"{tmp_path}/./model.pb", tmp_path / "link.pb"):
+        with pytest.raises(UsageError, match="is the model itself, which would be lost"):
+            sealed.seal(path, target, KEY)
+    assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize("given", ["no key", f"env:{sealed.KEY_VARIABLE}"])
 def test_a_variable_that_holds_no_key_is_named(
     model: pathlib.Path, monkeypatch: pytest.MonkeyPatch, given: str

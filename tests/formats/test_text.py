@@ -9,6 +9,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
+from pocketgraph.formats import graphdef, graphdef_text
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.text_format import parse as parse_short
@@ -97,6 +98,16 @@ def test_bytes_that_are_not_utf8_are_refused(tmp_path: pathlib.Path) -> None:
     path.write_bytes(b'node { name: "\xff\xfe" }')
     with pytest.raises(FormatError, match="UTF-8"):
         formats.load(path)
+
+
+def test_what_is_larger_than_the_protobuf_library_reads_is_told_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse_short("x = Placeholder(dtype=float, shape=[?,2])")
+    size = sum(map(len, graphdef.chunks(graph)))
+    monkeypatch.setattr(graphdef_text, "LARGEST", size)
+    assert graphdef_text.print_graph_def(graph).startswith("node {")
+    monkeypatch.setattr(graphdef_text, "LARGEST", size - 1)
+    with pytest.raises(FormatError, match=f"takes 2 GB, and this has {size:,} bytes"):
+        graphdef_text.print_graph_def(graph)
 
 
 def test_what_text_cannot_carry_is_not_dropped_in_silence(tmp_path: pathlib.Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
+import pickle
 import random
 import struct
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -98,6 +102,26 @@ def calls(number: int) -> flatbuffer.Table:
     return (3, "u8", 92), (4, "table", ((0, "i32", number), (1, "i32", number)))
 
 
+def loop(number: int) -> flatbuffer.Table:
+    """The options of a While whose condition and body are this subgraph."""
+    return (3, "u8", 93), (4, "table", ((0, "i32", number), (1, "i32", number)))
+
+
+def options(table: int, *numbers: int) -> flatbuffer.Table:
+    """Options that are whole numbers."""
+    return (3, "u8", table), (4, "table", tuple((slot, "i32", number) for slot, number in enumerate(numbers)))
+
+
+def with_constant(
+    code: int, shape: tuple[int, ...], result: tuple[int, ...], value: list[Any], how: flatbuffer.Table
+) -> bytes:
+    """A file of one operator whose second operand is a constant of int32."""
+    constant = np.array(value, "<i4")
+    tensors = [{"shape": shape}, {"shape": result}, {"shape": constant.shape, "kind": 2, "buffer": 1}]
+    operators = [{"inputs": (0, 2), "options": how}]
+    return model(tensors=tensors, operators=operators, code=code, buffers=(constant.tobytes(),))
+
+
 @pytest.mark.parametrize(
     ("data", "part"),
     [
@@ -127,6 +151,39 @@ def calls(number: int) -> flatbuffer.Table:
         ),
         (model(tensors=TWO, operators=[{"options": calls(1)}], code=118), "calls subgraph 1 of 1"),
         (model(tensors=TWO, operators=[{"options": calls(0)}], code=118), "calls itself"),
+        (model(tensors=TWO, operators=[{"inputs": (-1,)}]), "operand 0 is left out"),
+        (model(tensors=TWO, operators=[{"inputs": (0, -1)}], code=2), "operand 1 is left out"),
+        (
+            model(tensors=TWO, operators=[{"inputs": (-1,), "options": loop(1)}], code=119, more=[BODY]),
+            "operand 0 is left out",
+        ),
+        (model(tensors=TWO, operators=[{}], code=65), "1 operands and 1 results, not 3 and 1"),
+        (model(tensors=TWO, operators=[{"outputs": ()}], outputs=(0,), code=143), "1 operands and 0 results"),
+        (model(tensors=TWO, operators=[{"options": options(35, 3)}], code=49), "3 parts and has 1 results"),
+        (model(tensors=TWO, operators=[{"options": options(22)}], code=49), "another operator's"),
+        (model(tensors=TWO, operators=[{"options": options(13, -1)}], code=13), "over -1 channels"),
+        (with_constant(112, (2, 3), (2, 3), [1, 4], options(87, 1, 0)), "beyond the 3 steps"),
+        (with_constant(112, (2, 3), (2, 3), [1, -1], options(87, 1, 0)), "beyond the 3 steps"),
+        (with_constant(34, (2,), (4,), [[2**31 - 1, -1]], ()), "it pads [2] by [2147483647, -1]"),
+        (with_constant(60, (1024, 4096), (1, 1), [[2**31 - 1] * 2] * 2, ()), "it pads [1024, 4096]"),
+        (with_constant(23, (1, 0, 4, 2), (1, 8, 6, 2), [8, 6], ()), "without pixels"),
+        (with_constant(97, (1, 4, 0, 2), (1, 8, 6, 2), [8, 6], ()), "without pixels"),
+        (with_constant(115, (2, 3, 3), (2, 3, 3), [[1, 2]], ()), "diagonals [1, 2] in matrices [2, 3, 3]"),
+        (with_constant(156, (2, 3), (2, 3), [1, 2, 3], ()), "differ in their shapes"),
+        (
+            model(
+                tensors=[
+                    {"shape": (2,), "kind": 2, "buffer": 1},
+                    {"shape": (2,), "kind": 2},
+                    {"shape": (2,), "kind": 2, "buffer": 2},
+                ],
+                operators=[{"inputs": (0, 2)}],
+                inputs=(),
+                code=145,
+                buffers=(struct.pack("<2i", 2, 3), struct.pack("<2i", 7, 3)),
+            ),
+            "the shapes [2, 3] and [7, 3] do not fit together",
+        ),
         (b"\x1c\0\0\0TFL3" + b"\xff" * 64, "layout"),
         (b"\0" * 64, "does not begin"),
     ],
@@ -145,6 +202,53 @@ def test_what_is_right_passes() -> None:
     assert not fault(convolution())
     assert not fault(model(tensors=TWO, operators=[{}]))
     assert not fault(model(tensors=TWO, operators=[{"options": calls(1)}], code=118, more=[BODY]))
+
+
+def test_what_may_be_left_out_and_sizes_at_the_edge_pass() -> None:
+    how = (3, "u8", 1), (4, "table", ((1, "i32", 1), (2, "i32", 1)))
+    pictures = [{"shape": (1, 4, 4, 3)}, {"shape": (1, 4, 4, 2)}, {"shape": (2, 1, 1, 3), "buffer": 1}]
+    operators = [{"inputs": (0, 2, -1), "options": how}]
+    assert not fault(model(tensors=pictures, operators=operators, code=3, buffers=(bytes(24),)))
+    assert not fault(with_constant(112, (2, 3), (2, 3), [0, 3], options(87, 1, 0)))
+    assert not fault(with_constant(34, (0,), (4,), [[3, 1]], ()))
+    assert not fault(with_constant(115, (2, 3, 4), (2, 3, 4), [[1, 2, 3]] * 2, ()))
+    assert not fault(with_constant(156, (3,), (3,), [1, 2, 3], ()))
+
+
+RUN = """
+import pickle, sys
+from ai_edge_litert.interpreter import Interpreter
+for name, data in pickle.load(sys.stdin.buffer):
+    print(name, flush=True)
+    try:
+        interpreter = Interpreter(model_content=data, num_threads=1)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+    except (RuntimeError, ValueError):
+        pass
+print("end")
+"""
+
+
+def test_operands_that_are_missing_never_end_the_process() -> None:
+    """Each operator of LiteRT with too few operands and results, and with one left out: refused here, or by LiteRT."""
+    files, refused = [], 0
+    for code in range(162):
+        for count, results in itertools.product(range(4), range(3)):
+            for absent in range(-1, count):
+                inputs = tuple(-1 if place == absent else 0 for place in range(count))
+                tensors = [{"shape": (2, 3)}] * 3
+                how = (1, 2)[:results]
+                data = model(
+                    tensors=tensors, operators=[{"inputs": inputs, "outputs": how}], outputs=how or (0,), code=code
+                )
+                refused += (is_refused := bool(fault(data)))
+                if not is_refused:
+                    files.append((f"operator {code}, {inputs}, {results} results", data))
+    assert refused > 2000
+    assert len(files) > 1000
+    ran = subprocess.run([sys.executable, "-c", RUN], input=pickle.dumps(files), capture_output=True, check=False)
+    assert ran.stdout.decode().splitlines()[-1:] == ["end"], ran.stderr.decode()[-500:]
 
 
 def test_every_cut_is_found(tmp_path: pathlib.Path) -> None:

@@ -80,7 +80,7 @@ def inferred_scaling(graph: Graph, source: str) -> InferredScaling | None:
     while waiting and len(seen) < MOST_NODES:
         name, slope, offset, last = waiting.popleft()
         is_end = False
-        for node in graph.consumers.get(name, ()):
+        for node in {each.name: each for each in graph.consumers.get(name, ())}.values():  # an AddN may read it often
             if node.name in seen or not any(node_name(ref) == name for ref in node.data_inputs):
                 continue
             if node.op.startswith("FakeQuantWithMinMax") and not last:

@@ -201,7 +201,7 @@ def check_not_model(path: str, model: str | None) -> None:
         UsageError: they are one file or folder.
     """
     if model and os.path.exists(model) and os.path.exists(path) and os.path.samefile(model, path):
-        raise UsageError(f"'{path}' is the model itself, which would be lost", hint="give -o another name")
+        raise UsageError(f"'{path}' is the model itself, which would be lost", hint="give another name")
 
 
 def check_place(path: PathLike, model: str | None = None) -> str:

@@ -13,6 +13,8 @@ from pocketgraph.protobuf.wire import Buffer
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+LARGEST = (1 << 31) - 1  # bytes of a message that the protobuf library reads
+
 
 def parse(buffer: Buffer, file: str) -> Graph:
     """The graph that a text GraphDef describes.
@@ -60,6 +62,9 @@ def print_message(encoded: bytes, name: str) -> str:
     from google.protobuf import text_format
     from google.protobuf.message import DecodeError
 
+    if len(encoded) > LARGEST:
+        what = f"the text form cannot be written: the protobuf library takes 2 GB, and this has {len(encoded):,} bytes"
+        raise FormatError(what, hint="write the binary form")
     try:
         made = message(name).FromString(encoded)
     except DecodeError as error:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option
 from pocketgraph.formats.content import SEAL
-from pocketgraph.formats.files import PathLike, mapped, reason, write_atomically
+from pocketgraph.formats.files import PathLike, check_not_model, mapped, reason, write_atomically
 from pocketgraph.protobuf.wire import Buffer
 
 HEADER = struct.Struct("<8sIQ16s16s")
@@ -43,7 +43,7 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     """Writes an encrypted copy of a file, whole or not at all.
 
     Raises:
-        UsageError: the key is not one, or the file is sealed already or a directory.
+        UsageError: the key is not one, the file is sealed already or a directory, or the copy would replace it.
         MissingExtraError: the package ``cryptography`` is not installed.
         FormatError: the file cannot be read.
     """
@@ -53,6 +53,7 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     content = mapped(source)
     if is_sealed(content):
         raise UsageError("the file is sealed already", where=os.fspath(source))
+    check_not_model(os.fspath(target), os.fspath(source))
     write_atomically(target, sealed_chunks(content, key_bytes(key)))
 
 

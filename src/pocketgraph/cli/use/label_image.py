@@ -17,6 +17,7 @@ from pocketgraph.pages.quantities import counted
 if TYPE_CHECKING:
     from pocketgraph.apps.label_image import Labeler, LabelledPicture, Prediction
 
+LONGEST_LABEL = 200  # letters that are printed
 DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's default model
 
 
@@ -111,7 +112,11 @@ def warn(text: str) -> None:
 
 
 def line(prediction: Prediction, style: str) -> str:
-    """One line of results."""
+    """One line of results, with a label of any length cut; --json has it whole."""
+    if len(prediction.label) > LONGEST_LABEL:
+        import dataclasses
+
+        prediction = dataclasses.replace(prediction, label=f"{prediction.label[:LONGEST_LABEL]}…")
     if style == "python":
         import numpy as np
 

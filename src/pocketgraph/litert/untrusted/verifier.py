@@ -2,8 +2,8 @@
 
 Verified are the bounds of every table, vector, string and buffer, the sizes of constants against their shapes, the
 indices of tensors, buffers, operator codes and subgraphs, that a tensor is computed before it is read, that constants
-are not written to, that subgraphs do not call themselves, and the options that kernels divide by. What single kernels
-make of shapes that do not fit is theirs to say; see isolated.py for files of strangers.
+are not written to, that subgraphs do not call themselves, the options that kernels divide by, and what else single
+kernels take on trust (operands.py). What only values of a run tell is theirs to say; see isolated.py.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ from pocketgraph.litert.untrusted.file_tables import (
     TABLES,
     VARIANT,
 )
+from pocketgraph.litert.untrusted.operands import LARGEST, Operands, verify_operands
 from pocketgraph.litert.writing import schema
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
-LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits
+INTEGERS = {2: ("i", 4), 4: ("q", 8)}
+"""By TensorType number: how integers that say how to compute are stored, and their bytes."""
 
 
 class _VerifiedTensor(NamedTuple):
-    """What is verified of a tensor: its sizes, TensorType number, buffer number, and whether it is a variable."""
+    """What is verified of a tensor: its sizes, the same with -1 where they are open, TensorType number, buffer number,
+    and whether it is a variable."""
 
     shape: tuple[int, ...]
+    declared: tuple[int, ...]
     kind: int
     buffer: int
     is_variable: bool
@@ -136,8 +140,13 @@ class _Model:
         return start, size
 
     def _tensor(self, table: Table) -> _VerifiedTensor:
+        shape = table.numbers(0)
         found = _VerifiedTensor(
-            table.numbers(0), table.number(1, "i8"), table.number(2, "u32"), bool(table.number(5, "bool"))
+            shape,
+            table.numbers(7) or shape,
+            table.number(1, "i8"),
+            table.number(2, "u32"),
+            bool(table.number(5, "bool")),
         )
         self._verify_tensor(found, table)
         return found
@@ -152,9 +161,8 @@ class _Model:
         needed = (tensor.size * (bits or 8) + 7) // 8
         if needed > LARGEST:
             raise FormatError(f"a tensor of {needed} bytes")
-        declared = table.numbers(7)
-        if declared and (len(declared) != len(shape) or any(size < -1 for size in declared)):
-            raise FormatError(f"a tensor of the shape {list(shape)} is declared as {list(declared)}")
+        if len(tensor.declared) != len(shape) or any(size < -1 for size in tensor.declared):
+            raise FormatError(f"a tensor of the shape {list(shape)} is declared as {list(tensor.declared)}")
         if not tensor.buffer < len(self.buffers) and (tensor.buffer or self.buffers):
             raise FormatError(f"a tensor in buffer {tensor.buffer} of {len(self.buffers)}")
         start, held = self._held(tensor)
@@ -276,16 +284,35 @@ class _Model:
         start, size = operator.number(9, "u64"), operator.number(10, "u64")
         if start > 1 and start + size > self.reader.end:
             raise FormatError("its options end outside of the file")
-        self._verify_options(operator, self.codes[code], graphs)
+        options = self._verify_options(operator, self.codes[code], graphs)
+        operands = [tensors[number] if number >= 0 else None for number in read]
+        verify_operands(
+            Operands(
+                self.codes[code],
+                [None if tensor is None else tensor.declared for tensor in operands],
+                lambda place: self._integers(operands[place]) if place < len(operands) else None,
+                len(written),
+                lambda slot: options.number(slot, "i32") if options is not None else 0,
+            )
+        )
 
-    def _verify_options(self, operator: Table, code: int, graphs: int) -> None:
+    def _integers(self, tensor: _VerifiedTensor | None) -> tuple[int, ...] | None:
+        """The numbers of a constant of integers."""
+        start, held = self._held(tensor) if tensor is not None else (0, 0)
+        if tensor is None or not held or tensor.kind not in INTEGERS:
+            return None
+        code, size = INTEGERS[tensor.kind]
+        self.reader.spend(held // size)
+        return struct.unpack_from(f"<{held // size}{code}", self.reader.data, start)
+
+    def _verify_options(self, operator: Table, code: int, graphs: int) -> Table | None:
         reader, number = self.reader, operator.number(3, "u8")
         expected = EXPECTED.get(code)
         if expected is not None and (number != expected or not operator.place(4)):
             raise FormatError("its options are missing or another operator's")
         self._verify_newer_options(operator, graphs)
         if not operator.place(4):
-            return
+            return None
         kinds = OPTIONS.get(number, {})
         options = reader.fields(reader.target(operator.place(4)), kinds, f"options {number}")
         for slot in POSITIVE.get(number, ()):
@@ -294,6 +321,7 @@ class _Model:
                 raise FormatError("a stride, a dilation, a window or a block of its options is not positive")
         for slot in SUBGRAPHS.get(number, ()):
             self._call(options.number(slot, "i32"), graphs)
+        return options
 
     def _verify_newer_options(self, operator: Table, graphs: int) -> None:
         number, place = operator.number(11, "u8"), operator.place(12)
