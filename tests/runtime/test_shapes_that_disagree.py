@@ -138,32 +138,3 @@ def test_a_split_into_no_parts_is_refused_where_it_is_read_on(count: int, engine
     said = r"'split'.*(0 equal parts|-2 outputs)"
     with Session(graph, engine=engine) as session, pytest.raises(RunError, match=said):
         session.run("y:0", {"x:0": z(4)})
-
-
-@pytest.mark.parametrize(("sizes", "wrong"), [((-1,), (2,)), ((2, 25600), (3, 25600))])
-def test_fed_sizes_that_disagree_are_told_where_the_rest_would_give_them(
-    sizes: tuple[int, ...], wrong: tuple[int, ...]
-) -> None:
-    """Each part before and behind is compiled; TensorFlow: Input to reshape is a tensor with … values, but …"""
-    rows = 2 if len(sizes) > 1 else 1
-    known = [const(f"known_{at}", one(size)) for at, size in enumerate(sizes) if at]
-    graph = Graph(
-        [
-            Node("x", "Placeholder", (), {"dtype": F, "shape": Shape((rows, 40, 40, 16))}),
-            Node("n", "Placeholder", (), {"dtype": I, "shape": Shape(())}),
-            *known,
-            Node("sizes", "Pack", ["n", *(node.name for node in known)], {"T": I, "N": len(sizes)}),
-            Node("a", "Exp", ["x"], {"T": F}),
-            Node("b", "Tanh", ["a"], {"T": F}),
-            Node("c", "Reshape", ["b", "sizes"], {"T": F, "Tshape": I}),
-            Node("y", "Neg", ["c"], {"T": F}),
-        ]
-    )
-    x = z(rows, 40, 40, 16)
-    with Session(graph) as session:
-        for _ in range(2):
-            found = session.run("y", {"x": x, "n": one(sizes[0])})[0]
-            np.testing.assert_allclose(found, np.full_like(found, -np.tanh(1)), rtol=1e-5)
-            assert found.size == x.size
-            with pytest.raises(RunError, match=f"node 'c': Reshape.*requested shape .*{wrong[0]}"):
-                session.run("y", {"x": x, "n": one(wrong[0])})

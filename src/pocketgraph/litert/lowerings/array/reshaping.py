@@ -36,8 +36,6 @@ def identities(emit: Emit, node: Node) -> None:
 
 @lowers("Reshape", "ExpandDims", "Squeeze")
 def reshape(emit: Emit, node: Node) -> None:
-    if node.op == "Reshape":
-        emit.static(1, "the sizes")  # where one is not known, it may be wrong, and what comes out would not tell
     emit.result(emit.reshape(emit.require(emit.input(0), *MOVED), emit.output()[1]))
 
 
