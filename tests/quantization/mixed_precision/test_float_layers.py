@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from ai_edge_litert.interpreter import Interpreter
 
+import pocketgraph
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations
+from pocketgraph.quantization.mixed_precision.float_layers import float_ends, last_normalizations, wide_softmaxes
 from pocketgraph.quantization.mixed_precision.sensitivity import most_sensitive_stretch
 from quantize_nets import float_program
+
+
+def outputs_of(model: bytes, samples: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """What LiteRT gives for each sample."""
+    interpreter = Interpreter(model_content=model, num_threads=1)
+    interpreter.allocate_tensors()
+    results = []
+    for sample in samples:
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample[None])
+        interpreter.invoke()
+        results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return results
 
 
 def pictures(channels: int, classes: int = 2, normalization: str = "Softmax") -> Program:
@@ -45,6 +60,35 @@ def test_a_softmax_at_each_place_is_in_float_where_it_is_little_beside_the_layer
     assert [operation.code for operation in last_normalizations(pictures(1024))] == ["SOFTMAX"]
     for channels in (4, 256):  # 256: 7 of 30 microseconds, as measured with LiteRT 2 on one thread
         assert last_normalizations(pictures(channels)) == []
+
+
+def test_wide_rows_of_int16_activations_are_normalized() -> None:
+    """LiteRT's int16 SOFTMAX counts what is far below the maximum as nearer, which other numbers then lack."""
+    rng = np.random.default_rng(5)
+    text = """
+        x = Placeholder(dtype=float, shape=[1,256])
+        s = MatMul(x, w, T=float)
+        p = Softmax(s, T=float)
+        y = MatMul(p, parts, T=float)
+    """
+    parts = np.stack([np.ones(256), np.arange(256) < 128], 1)
+    weights = {"w": 8 * np.eye(256), "parts": parts}
+    graph = Graph([*parse(text), *(const(name, value.astype(np.float32)) for name, value in weights.items())])
+    x = rng.normal(size=(50, 256)).astype(np.float32)
+    powers = np.exp(8 * x.astype(np.float64))
+    expected = powers @ parts / powers.sum(1, keepdims=True)
+    ratios = []
+    for without in ((), ("float_softmax",)):
+        model = pocketgraph.quantize(graph, samples=x, outputs=["y"], activations="int16", without=without)
+        found = np.concatenate(outputs_of(model.to_bytes("tflite"), x))
+        ratios.append(10 * np.log10(np.square(expected).sum() / np.square(found - expected).sum()))
+    assert ratios[0] > 60
+    assert ratios[1] < 50
+
+
+def test_in_sixteen_bits_only_wide_rows_of_softmax_stay_in_float() -> None:
+    assert wide_softmaxes(pictures(4, classes=7)) == []
+    assert [operation.code for operation in wide_softmaxes(pictures(4, classes=8))] == ["SOFTMAX"]
 
 
 def test_logarithms_of_probabilities_stay_in_float_at_each_place() -> None:

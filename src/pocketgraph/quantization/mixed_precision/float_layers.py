@@ -36,6 +36,16 @@ def last_normalizations(program: Program) -> list[Operation]:
     return found
 
 
+def wide_softmaxes(program: Program) -> list[Operation]:
+    """The SOFTMAX operators of rows so wide that their int16 kernel is the slower one, and loses most.
+
+    It takes all that lies more than 10 below the row's maximum for just 10 below it (``exp_lut`` of LiteRT's
+    ``activations.cc``): each such number adds e^-10 to a row's sum, 256 of them 1 %.
+    """
+    softmaxes = (operation for operation in program.operations if operation.code == "SOFTMAX")
+    return [each for each in softmaxes if each.outputs[0].shape[-1] >= step_limits.WIDE_NORMALIZED_ROW]
+
+
 def _is_dear(shape: tuple[int, ...], total: int) -> bool:
     """Whether a SOFTMAX of this shape takes much of the time in float, and less in codes."""
     classes = max(shape[-1], 1)
@@ -133,9 +143,10 @@ def keep_named(state: QuantizationState) -> bool:
     return bool(state.kept)
 
 
-def keep_last_normalizations(state: QuantizationState) -> bool:
+def keep_normalizations(state: QuantizationState) -> bool:
     """The step."""
-    return state.stay_in_float(last_normalizations(state.program))
+    wide = wide_softmaxes(state.program) if state.options.bits == 16 else []
+    return state.stay_in_float([*last_normalizations(state.program), *wide])
 
 
 def keep_preparation(state: QuantizationState) -> bool:
