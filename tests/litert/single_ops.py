@@ -15,6 +15,7 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.part_lowering import Trial
 
+STITCHES = ("DynamicStitch", "ParallelDynamicStitch")  # of two pairs each in the goldens
 STATIC: dict[str, tuple[int, ...]] = {
     "ArgMax": (1,), "ArgMin": (1,), "BatchToSpace": (1,), "BatchToSpaceND": (1, 2), "BroadcastTo": (1,),
     "Concat": (0,), "ConcatV2": (-1,), "Conv2D": (1,), "Conv2DBackpropInput": (0, 1), "Conv3D": (1,), "Cumsum": (1,),
@@ -34,6 +35,7 @@ STATIC: dict[str, tuple[int, ...]] = {
     "TensorScatterUpdate": (1,),
     **dict.fromkeys(("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"), (2,)),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (0, 4, 8)),
+    **dict.fromkeys(("SegmentMean", "SegmentSum"), (1,)), **dict.fromkeys(STITCHES, (0, 1)),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), (1,)),
 }  # fmt: skip
 """For each op the inputs that say how to compute, which must be constants."""

@@ -14,6 +14,9 @@ from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
 NO_ARITHMETIC = MOVES | SAME_ELEMENTS | PLACEHOLDERS | ops_with("shape") | {"Const"}
+OTHERS = {"c": ("tflite", "onnx"), "coreml": ("tflite", "onnx"), "onnx": ("tflite",)}
+"""Targets that may have what another one lacks."""
+FILES = {"tflite": "a .tflite", "onnx": "an .onnx"}
 MOST_TENSORS = 4
 """Tensors of a cut that a hint names; one through more is not worth typing."""
 
@@ -38,10 +41,12 @@ def help_with_refusal(model: ExportModel, target: str, refused: Collection[str])
             ways.append(f"{option('outputs')}={','.join(before)} exports what is before that")
         if behind := _fed_behind(graph, entry, names):
             ways.append(f"{option('inputs')}={','.join(behind)} exports what is behind that, fed by the app")
-    other = "tflite" if target in ("onnx", "coreml") else "onnx"
-    if all(_has_form(other, graph[name].op) for name in names):
-        asked = command_on_model(f"pocketgraph check {{}} --target={other}", f"check with {option('target')}={other}")
-        ways.append(f"{asked} tells whether an .{other} file can hold it")
+    ops = {graph[name].op for name in names}
+    forms = [form for form in OTHERS.get(target, ("onnx",)) if all(_has_form(form, op) for op in ops)]
+    if forms:
+        asked = f"target={','.join(forms)}"
+        asked = command_on_model(f"pocketgraph check {{}} --{asked}", f"check with {asked}")
+        ways.append(f"{asked} tells whether {' or '.join(FILES[form] for form in forms)} file can hold it")
     return "; or ".join(ways)
 
 

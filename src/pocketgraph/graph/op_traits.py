@@ -45,6 +45,7 @@
     fused_batch_norm, batch_norm  normalize with a mean and a variance
     layer          combines values with weights
     heavy          one call computes enough to be worth the way into another engine
+    sooner_in_numpy  NumPy takes less time for it than the many operators of LiteRT that it is in a file
     box_selection  non-maximum suppression
     sequence_decoding  labels out of scores for each step of a sequence
     picture_file, recording

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.lowering import Unsupported
     from pocketgraph.litert.part_lowering import Trial
 
+IN_NUMPY = ops_with("sooner_in_numpy")
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 
@@ -41,6 +42,8 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
     trial = Trial(known.graph, candidates, fetched, known.inferred, fed, request.strict)
     reasons.update(trial.reasons)
+    if not request.wants_one_engine:
+        reasons.update({node.name: "NumPy computes it sooner" for node in candidates if node.op in IN_NUMPY})
     if not request.wants_one_engine and any(map(_may_be_trained, known.plan.items.values())):
         from pocketgraph.runtime.planning import numpy_gradients as in_numpy
 

@@ -63,3 +63,22 @@ def scatter(emit: Emit, node: Node) -> None:
     if updates.dtype is BOOL or not indices.shape or not shape or updates.shape == ():
         raise emit.unsupported(f"scattering {updates.dtype.name} to {list(shape)}")
     emit.result(emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype))
+
+
+@lowers("DynamicStitch", "ParallelDynamicStitch")
+def stitch(emit: Emit, node: Node) -> None:
+    """All rows one behind the other, of which those are gathered that the last index of a place tells."""
+    count = len(node.data_inputs) // 2
+    places = [np.asarray(emit.static(at, "the indices")) for at in range(count)]
+    parts = [emit.require(value, *MOVED) for value in emit.inputs(count, 2 * count)]
+    flat = np.concatenate([place.reshape(-1) for place in places])
+    shape = emit.output()[1]
+    if flat.size < shape[0] or set(flat.tolist()) != set(range(shape[0])):
+        raise emit.unsupported(f"rows that no index names, of {shape[0]}")
+    rows = np.zeros(shape[0], np.int32)
+    for row, place in enumerate(flat.tolist()):  # the last one counts
+        rows[place] = row
+    filled = [
+        emit.reshape(part, (place.size, *shape[1:])) for part, place in zip(parts, places, strict=True) if place.size
+    ]
+    emit.result(emit.add("GATHER", [emit.concatenated(filled, 0), emit.const(rows)], shape, axis=0, batch_dims=0))

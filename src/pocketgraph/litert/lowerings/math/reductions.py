@@ -10,7 +10,7 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS
+from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary
 from pocketgraph.litert.lowerings.pieces import in_32_bits
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
@@ -29,6 +29,9 @@ REDUCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 MOST_AXES = 6
 """How many axes XNNPACK's reductions have."""
 MANY = 4096  # terms that LiteRT adds one after the other without losing digits that count; more are summed by axis
+
+
+MOST_SEGMENTS = 1 << 20  # that a list of constant places makes
 
 
 @lowers(*REDUCTIONS)
@@ -143,6 +146,28 @@ def segments(emit: Emit, node: Node) -> None:
     operands = [source, in_32_bits(emit, places), emit.const(count, np.int32)]
     code = f"UNSORTED_SEGMENT_{node.op.removeprefix('UnsortedSegment').upper()}"
     emit.result(emit.add(code, operands, (count, *source.shape[rank:])))
+
+
+@lowers("SegmentSum", "SegmentMean")
+def sorted_segments(emit: Emit, node: Node) -> None:
+    source = emit.require(emit.input(0), "float")
+    places = np.asarray(emit.static(1, "the segments"))
+    if (
+        places.shape != source.shape[:1]
+        or (np.diff(places) < 0).any()
+        or not 0 <= places[0] <= places[-1] < MOST_SEGMENTS
+    ):
+        raise emit.unsupported(
+            f"segments that are not sorted, or not of {list(source.shape)}, or over {MOST_SEGMENTS:,}"
+        )
+    sizes = np.bincount(places)
+    shape = (len(sizes), *source.shape[1:])
+    operands = [source, emit.const(places, np.int32), emit.const(len(sizes), np.int32)]
+    total = emit.add("UNSORTED_SEGMENT_SUM", operands, shape)
+    if node.op == "SegmentMean":
+        column = np.maximum(sizes, 1).reshape(-1, *[1] * (len(shape) - 1))
+        total = binary(emit, "DIV", total, emit.const(column, np.float32))
+    emit.result(total)
 
 
 @lowers("L2Loss")

@@ -80,12 +80,35 @@ def angle_of_ratio(emit: Emit, node: Node) -> None:
     emit.result(emit.add("ATAN2", [ratio, other] if node.op == "Asin" else [other, ratio], ratio.shape))
 
 
+COSH_SERIES = (1.0, 1 / 2, 1 / 24, 1 / 720, 1 / 40320, 1 / 3628800)
+SINH_SERIES = (1.0, 1 / 6, 1 / 120, 1 / 5040, 1 / 362880)
 ASINH_SERIES = (1.0, -1 / 6, 3 / 40, -15 / 336, 105 / 3456)
 ATANH_SERIES = (1.0, 1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11)
 ACOSH_SERIES = (1.0, -1 / 12, 3 / 160, -5 / 896)
 """Taylor's coefficients: of the squares of x, and for acosh(1 + u) / sqrt(2 u) of u."""
-NEAR, NEAR_ONE = 0.25, 0.06
-"""Of x and u, up to which series are exact to 3e-8; LOG is 1e-7 off near 1, which is much of a small result."""
+NEAR, NEAR_ONE, HYPERBOLIC_NEAR = 0.25, 0.06, 1.0
+"""Of x, of u, and of x for sinh and cosh, up to which series are exact to 3e-8; LOG is 1e-7 off near 1, which is much
+of a small result."""
+
+
+@lowers("Sinh", "Cosh")
+def hyperbolic(emit: Emit, node: Node) -> None:
+    """Half of exp(a) less, or more, exp(-a), with a = |x|; near 0, and for NaN, a series. exp(a) is the square
+    of exp(a / 2), which is finite for as long as the result is."""
+    source = emit.require(emit.input(0), "float")
+    half = number(emit, 0.5)
+    size = emit.add("ABS", [source], source.shape)
+    root = emit.add("EXP", [binary(emit, "MUL", size, half)], source.shape)
+    large = binary(emit, "MUL", binary(emit, "MUL", root, half), root)
+    small = binary(emit, "MUL", emit.add("EXP", [emit.add("NEG", [size], source.shape)], source.shape), half)
+    square = binary(emit, "MUL", source, source)
+    if node.op == "Cosh":
+        far, near = binary(emit, "ADD", large, small), polynomial(emit, square, COSH_SERIES)
+    else:
+        far = binary(emit, "MUL", emit.add("SIGN", [source], source.shape), binary(emit, "SUB", large, small))
+        near = binary(emit, "MUL", source, polynomial(emit, square, SINH_SERIES))
+    is_far = binary(emit, "GREATER", size, number(emit, HYPERBOLIC_NEAR), BOOL)
+    emit.result(emit.add("SELECT_V2", [is_far, far, near], source.shape, source.dtype))
 
 
 @lowers("Asinh")

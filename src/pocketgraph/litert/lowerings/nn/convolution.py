@@ -158,7 +158,7 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
 @lowers("FusedResizeAndPadConv2D")
 def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
     """Resizing, mirror padding and a convolution in one, as optimize_for_inference makes them."""
-    from pocketgraph.litert.lowerings.image import resized
+    from pocketgraph.litert.lowerings.image.resizing import resized
     from pocketgraph.litert.lowerings.pieces import mirror_pad
 
     source = image(emit, 0, "NHWC")

@@ -1,0 +1,1 @@
+"""Lowerings of images: resized, and their colours changed."""
