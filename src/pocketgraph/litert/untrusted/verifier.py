@@ -3,7 +3,7 @@
 Verified are the bounds of every table, vector, string and buffer, the sizes of constants against their shapes, the
 indices of tensors, buffers, operator codes and subgraphs, that a tensor is computed before it is read, that constants
 are not written to, that subgraphs do not call themselves, the options that kernels divide by, and what else single
-kernels take on trust (operands.py). What only values of a run tell is theirs to say; see isolated.py.
+kernels take on trust (operand_checks.py). What only values of a run tell is theirs to say; see isolated.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pocketgraph.litert.untrusted.file_tables import (
     TABLES,
     VARIANT,
 )
-from pocketgraph.litert.untrusted.operands import LARGEST, Operands, verify_operands
+from pocketgraph.litert.untrusted.operand_checks import LARGEST, Operands, verify_operands
 from pocketgraph.litert.writing import schema
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
