@@ -31,6 +31,26 @@ def written_whole(target: str) -> Iterator[str]:
         raise
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A new folder among temporary files, gone at the end; those of killed processes go first.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    import shutil
+    import tempfile
+
+    target = os.path.join(tempfile.gettempdir(), "pocketgraph")
+    remove_abandoned(target)
+    folder = part_name(target)
+    os.mkdir(folder, 0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def is_abandoned(name: str) -> bool:
     """Whether ``part_name`` made this name in a process of this machine that is no more."""
     rest, _, mark = name.removesuffix(ENDING).rpartition(".")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -65,6 +67,30 @@ def test_a_pipe_that_temporary_files_have_no_room_for(model: pathlib.Path, tmp_p
     assert done.returncode == 1
     assert b"standard input cannot be kept: File too large" in done.stderr
     assert b"set TMPDIR to a folder with room" in done.stderr
+    assert list(tmp_path.iterdir()) == [model]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process that is ended cannot be told from another one there")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_killed_command_kept_of_a_pipe_goes_with_the_next(
+    how: signal.Signals, model: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([*PROGRAM, "identify", "-"], stdin=subprocess.PIPE, env=environment) as waiting:
+        until = time.monotonic() + 60
+        while not (left := list(tmp_path.glob("pocketgraph.*/stdin"))) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(left) == 1
+        fed = model.read_bytes()
+        during = subprocess.run(
+            [*PROGRAM, "identify", "-"], input=fed, capture_output=True, env=environment, check=True
+        )
+        assert b"GraphDef" in during.stdout
+        assert left[0].exists(), "its process still reads"
+        waiting.send_signal(how)
+    assert waiting.returncode == -how
+    assert left[0].exists()
+    subprocess.run([*PROGRAM, "identify", "-"], input=fed, capture_output=True, env=environment, check=True)
     assert list(tmp_path.iterdir()) == [model]
 
 

@@ -122,6 +122,39 @@ def with_constant(
     return model(tensors=tensors, operators=operators, code=code, buffers=(constant.tobytes(),))
 
 
+def gather(
+    *,
+    vectors_along: int = 1,
+    collapsed: tuple[int, ...] = (0,),
+    started: tuple[int, ...] = (0,),
+    sizes: tuple[int, ...] = (1, 4),
+) -> bytes:
+    """A file that takes two rows of float[3, 4] by StableHLO's gather."""
+    fields = (
+        (0, "[i64]", (1,)),
+        (1, "[i64]", collapsed),
+        (2, "[i64]", started),
+        (3, "i64", vectors_along),
+        (4, "[i64]", sizes),
+    )
+    return with_constant(201, (3, 4), (2, 4), [[0], [2]], ((11, "u8", 16), (12, "table", fields)))
+
+
+def scatter(*, vectors_along: int = 1, windows: tuple[int, ...] = (1,), scattered: tuple[int, ...] = (0,)) -> bytes:
+    """A file that writes two rows into float[3, 4] by StableHLO's scatter, whose body is the next subgraph."""
+    fields = (
+        (1, "[i64]", windows),
+        (2, "[i64]", (0,)),
+        (3, "[i64]", scattered),
+        (4, "i64", vectors_along),
+        (6, "i32", 1),
+    )
+    tensors = [{"shape": (3, 4)}, {"shape": (3, 4)}, {"shape": (2, 1), "kind": 2, "buffer": 1}, {"shape": (2, 4)}]
+    operators = [{"inputs": (0, 2, 3), "options": ((11, "u8", 7), (12, "table", fields))}]
+    indices = struct.pack("<2i", 0, 2)
+    return model(tensors=tensors, operators=operators, inputs=(0, 3), code=190, buffers=(indices,), more=[BODY])
+
+
 @pytest.mark.parametrize(
     ("data", "part"),
     [
@@ -184,6 +217,17 @@ def with_constant(
             ),
             "the shapes [2, 3] and [7, 3] do not fit together",
         ),
+        (with_constant(207, (3,), (3,), [1], ()), "differ in their shapes"),
+        (with_constant(203, (2, 3), (3, 5), [2, 0], ()), "it dilates [2, 3] by [2, 0]"),
+        (with_constant(203, (2, 3), (3, 5), [2**31 - 1] * 2, ()), "it dilates [2, 3] by"),
+        (gather(vectors_along=2), "axes do not fit"),
+        (gather(vectors_along=-1), "axes do not fit"),
+        (gather(collapsed=(5,)), "axes do not fit"),
+        (gather(sizes=(1, 5)), "axes do not fit"),
+        (gather(started=(2,)), "axes do not fit"),
+        (scatter(windows=(2**40,)), "axes do not fit"),
+        (scatter(vectors_along=2), "axes do not fit"),
+        (scatter(scattered=(0, 1)), "axes do not fit"),
         (b"\x1c\0\0\0TFL3" + b"\xff" * 64, "layout"),
         (b"\0" * 64, "does not begin"),
     ],
@@ -213,6 +257,9 @@ def test_what_may_be_left_out_and_sizes_at_the_edge_pass() -> None:
     assert not fault(with_constant(34, (0,), (4,), [[3, 1]], ()))
     assert not fault(with_constant(115, (2, 3, 4), (2, 3, 4), [[1, 2, 3]] * 2, ()))
     assert not fault(with_constant(156, (3,), (3,), [1, 2, 3], ()))
+    assert not fault(with_constant(203, (2, 3), (3, 5), [2, 2], ()))
+    assert not fault(gather())
+    assert not fault(scatter())
 
 
 RUN = """
@@ -233,7 +280,7 @@ print("end")
 def test_operands_that_are_missing_never_end_the_process() -> None:
     """Each operator of LiteRT with too few operands and results, and with one left out: refused here, or by LiteRT."""
     files, refused = [], 0
-    for code in range(162):
+    for code in range(210):
         for count, results in itertools.product(range(4), range(3)):
             for absent in range(-1, count):
                 inputs = tuple(-1 if place == absent else 0 for place in range(count))

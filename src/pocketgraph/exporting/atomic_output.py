@@ -46,11 +46,10 @@ def workshop(path: str) -> Iterator[str]:
     target = resolved(path)
     try:
         if takes_bytes(target):
-            folder = tempfile.mkdtemp(prefix="pocketgraph.")
-        else:
-            remove_abandoned(target)
-            folder = part_name(target)
-            os.mkdir(folder, 0o700)
+            target = os.path.join(tempfile.gettempdir(), os.path.basename(target))
+        remove_abandoned(target)
+        folder = part_name(target)
+        os.mkdir(folder, 0o700)
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from None
     try:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import click
 
 from pocketgraph.cli.shared.output import CALLED
 from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.part_files import temporary_folder
 
 READ = frozenset({
     "model", "a", "b", "source", "graph", "in_graph", "input_graph", "input", "path", "paths", "models", "graphs",
@@ -96,4 +96,4 @@ def _writing(ending: str) -> Callable[[click.Context, click.Parameter, Any], Any
 
 def _folder(context: click.Context) -> str:
     """A folder that is there while the command runs."""
-    return context.with_resource(tempfile.TemporaryDirectory(prefix="pocketgraph.", ignore_cleanup_errors=True))
+    return context.with_resource(temporary_folder())

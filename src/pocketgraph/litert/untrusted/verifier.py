@@ -3,7 +3,7 @@
 Verified are the bounds of every table, vector, string and buffer, the sizes of constants against their shapes, the
 indices of tensors, buffers, operator codes and subgraphs, that a tensor is computed before it is read, that constants
 are not written to, that subgraphs do not call themselves, the options that kernels divide by, and what else single
-kernels take on trust (operands.py). What only values of a run tell is theirs to say; see isolated.py.
+kernels take on trust (operand_checks.py). What only values of a run tell is theirs to say; see isolated.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pocketgraph.litert.untrusted.file_tables import (
     TABLES,
     VARIANT,
 )
-from pocketgraph.litert.untrusted.operands import LARGEST, Operands, verify_operands
+from pocketgraph.litert.untrusted.operand_checks import LARGEST, Operands, verify_operands
 from pocketgraph.litert.writing import schema
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
@@ -284,6 +284,7 @@ class _Model:
         start, size = operator.number(9, "u64"), operator.number(10, "u64")
         if start > 1 and start + size > self.reader.end:
             raise FormatError("its options end outside of the file")
+        newer = self._verify_newer_options(operator, graphs)
         options = self._verify_options(operator, self.codes[code], graphs)
         operands = [tensors[number] if number >= 0 else None for number in read]
         verify_operands(
@@ -293,6 +294,7 @@ class _Model:
                 lambda place: self._integers(operands[place]) if place < len(operands) else None,
                 len(written),
                 lambda slot: options.number(slot, "i32") if options is not None else 0,
+                newer,
             )
         )
 
@@ -310,7 +312,6 @@ class _Model:
         expected = EXPECTED.get(code)
         if expected is not None and (number != expected or not operator.place(4)):
             raise FormatError("its options are missing or another operator's")
-        self._verify_newer_options(operator, graphs)
         if not operator.place(4):
             return None
         kinds = OPTIONS.get(number, {})
@@ -323,18 +324,19 @@ class _Model:
             self._call(options.number(slot, "i32"), graphs)
         return options
 
-    def _verify_newer_options(self, operator: Table, graphs: int) -> None:
+    def _verify_newer_options(self, operator: Table, graphs: int) -> Table | None:
         number, place = operator.number(11, "u8"), operator.place(12)
         if not place:
             if number:
                 raise FormatError("its options are missing")
-            return
+            return None
         kinds = OPTIONS_2.get(number, {})
         options = self.reader.fields(self.reader.target(place), kinds, f"newer options {number}")
         for slot in SUBGRAPHS_2.get(number, ()):
             self._call(options.number(slot, "i32"), graphs)
         for called in options.numbers(0) if number == CASE else ():
             self._call(called, graphs)
+        return options
 
     def _call(self, called: int, graphs: int) -> None:
         if not 0 <= called < graphs:

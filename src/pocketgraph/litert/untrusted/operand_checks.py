@@ -13,12 +13,15 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.flatbuffers import Table
 
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits
 PADS = (34, 60, 100)
 RESIZES = (23, 97)
 DEPTHWISE, LRN, STRIDED_SLICE, SPLIT, SLICE, REVERSE_SEQUENCE, MATRIX_SET_DIAG = 4, 13, 45, 49, 65, 112, 115
 BATCH_MATMUL, READ_VARIABLE, ASSIGN_VARIABLE, BROADCAST_ARGS, ATAN2, SIGN = 126, 143, 144, 145, 156, 158
+SCATTER, GATHER, DILATE, SHIFT, CASE = 190, 201, 203, 207, 209
+"""Of StableHLO, but for DILATE."""
 WIDEST = 1 << 16  # channels that are normalized together
 
 _LSTM = (1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23)
@@ -30,7 +33,8 @@ LEFT_OUT: dict[int, tuple[int, ...]] = {
 """By operator: the operands that may be left out, biases, gates and projections. Others follow the number -1."""
 
 LEAST: dict[int, tuple[int, int]] = {
-    **dict.fromkeys((*PADS, *RESIZES, BATCH_MATMUL, REVERSE_SEQUENCE, MATRIX_SET_DIAG, BROADCAST_ARGS, ATAN2), (2, 1)),
+    **dict.fromkeys((*PADS, *RESIZES, BATCH_MATMUL, REVERSE_SEQUENCE, MATRIX_SET_DIAG, BROADCAST_ARGS, ATAN2, SHIFT,
+    GATHER, DILATE), (2, 1)), SCATTER: (3, 1),
     DEPTHWISE: (3, 1), STRIDED_SLICE: (4, 1), SLICE: (3, 1), READ_VARIABLE: (1, 1), SIGN: (1, 1),
     ASSIGN_VARIABLE: (2, 0),
 }  # fmt: skip
@@ -46,6 +50,7 @@ class Operands(NamedTuple):
         constants: the numbers of an operand that is a constant of integers; None for all else.
         results: how many tensors it makes.
         option: the number in a slot of its options.
+        newer: its options where it came from StableHLO.
     """
 
     code: int
@@ -53,6 +58,7 @@ class Operands(NamedTuple):
     constants: Callable[[int], tuple[int, ...] | None]
     results: int
     option: Callable[[int], int]
+    newer: Table | None
 
 
 def verify_operands(operator: Operands) -> None:
@@ -112,7 +118,7 @@ def _of_diagonals(operator: Operands) -> str:
     return f"diagonals {list(diagonal)} in matrices {list(shape)}" if math.prod(diagonal) < math.prod(needed) else ""
 
 
-def _of_angles(operator: Operands) -> str:
+def _of_equal_shapes(operator: Operands) -> str:
     is_open = any(-1 in (shape or ()) for shape in operator.shapes)
     return "its operands differ in their shapes" if len(set(operator.shapes)) > 1 and not is_open else ""
 
@@ -126,8 +132,57 @@ def _of_broadcast(operator: Operands) -> str:
     return "" if fit else f"the shapes {list(first)} and {list(second)} do not fit together"
 
 
+def _of_dilation(operator: Operands) -> str:
+    shape, steps = operator.shapes[0], operator.constants(1)
+    if shape is None or not steps or len(steps) != len(shape):
+        return ""
+    whole = math.prod(max(size, 1) * step for size, step in zip(shape, steps, strict=True))
+    return f"it dilates {list(shape)} by {list(steps)}" if min(steps) < 1 or whole > LARGEST else ""
+
+
+def _of_case(operator: Operands) -> str:
+    return "it has fewer than two branches" if operator.newer is None or len(operator.newer.numbers(0)) < 2 else ""
+
+
+def _of_gather(operator: Operands) -> str:
+    if operator.newer is None:
+        return "its options are missing"
+    offsets, collapsed, started, sizes = (operator.newer.numbers(slot, "i64") for slot in (0, 1, 2, 4))
+    shape = operator.shapes[0] or ()
+    fits = len(sizes) == len(shape) == len(offsets) + len(collapsed)
+    fits &= all(0 <= part <= size or size < 0 for part, size in zip(sizes, shape, strict=False))
+    rank = len(operator.shapes[1] or ()) - 1 + len(offsets)
+    return _of_indexed_axes(
+        operator, 3, started, fits and _are_axes(offsets, rank) and _are_axes(collapsed, len(shape))
+    )
+
+
+def _of_scatter(operator: Operands) -> str:
+    if operator.newer is None:
+        return "its options are missing"
+    windows, inserted, scattered = (operator.newer.numbers(slot, "i64") for slot in (1, 2, 3))
+    rank, updates = len(operator.shapes[0] or ()), len(operator.shapes[2] or ())
+    fits = len(windows) + len(inserted) == rank and _are_axes(windows, updates) and _are_axes(inserted, rank)
+    return _of_indexed_axes(operator, 4, scattered, fits)
+
+
+def _of_indexed_axes(operator: Operands, slot: int, axes: tuple[int, ...], fits: bool) -> str:
+    """Of indices that are vectors along an axis that a slot tells, with a number for each of ``axes``."""
+    assert operator.newer is not None
+    shape, indices = operator.shapes[0] or (), operator.shapes[1] or ()
+    along = operator.newer.number(slot, "i64")
+    fits = fits and _are_axes(axes, len(shape)) and 0 <= along < len(indices) and indices[along] in (-1, len(axes))
+    return "" if fits else "its axes do not fit what it reads"
+
+
+def _are_axes(axes: tuple[int, ...], rank: int) -> bool:
+    return len(set(axes)) == len(axes) and all(0 <= axis < rank for axis in axes)
+
+
 CHECKS: dict[int, Callable[[Operands], str]] = {
     **dict.fromkeys(PADS, _of_pad), **dict.fromkeys(RESIZES, _of_resize), LRN: _of_normalization, SPLIT: _of_split,
-    REVERSE_SEQUENCE: _of_lengths, MATRIX_SET_DIAG: _of_diagonals, BROADCAST_ARGS: _of_broadcast, ATAN2: _of_angles,
+    REVERSE_SEQUENCE: _of_lengths, MATRIX_SET_DIAG: _of_diagonals, BROADCAST_ARGS: _of_broadcast,
+    ATAN2: _of_equal_shapes, SHIFT: _of_equal_shapes, DILATE: _of_dilation, CASE: _of_case, GATHER: _of_gather,
+    SCATTER: _of_scatter,
 }  # fmt: skip
 """By operator: what is wrong with its operands, empty where nothing is."""
