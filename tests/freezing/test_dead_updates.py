@@ -721,3 +721,29 @@ def test_what_one_of_several_inputs_was_read_of_changes_with_its_variable(both: 
         )
         if "Merge" in both:
             assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(False)})[0].tolist() == [-10, -20]
+
+
+def _in_turn(count: int) -> str:
+    """So many conditionals of TensorFlow 1 on what was read of a variable before it is assigned."""
+    lines = ["x = Placeholder(dtype=float, shape=[2])", "p = Placeholder(dtype=bool, shape=[])", "one = Const(float 1)"]
+    lines += ["v = VariableV2(dtype=float, shape=[2])", "m0 = Identity(v, T=float)"]
+    for at in range(count):
+        lines += [f"s{at} = Switch(m{at}, p, T=float)", f"i{at} = Identity(s{at}:1, T=float)"]
+        lines.append(f"m{at + 1} = Merge(s{at}, i{at}, T=float, N=2)")
+    lines += [f"write = Assign(v, x, ^m{count}, T=float)", f"y = Mul(m{count}, one, ^write, T=float)"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("count", [1, 10, 500])
+def test_conditionals_in_turn_are_copied_once_each(count: int) -> None:
+    """TensorFlow 1.15 gives what was assigned; with a way of its own for each input of a Merge there were 2 to the
+    power of their number."""
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    graph = parse(_in_turn(count))
+    graph, lines = with_assigned_values(graph, ["y"], ["v"])
+    assert lines == []
+    assert len(graph) <= 7 + 3 * count + 4 * count
+    frozen = freeze(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
+    for p in (True, False):
+        with Session(frozen) as session:
+            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == [10, 20]
