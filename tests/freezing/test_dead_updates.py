@@ -214,6 +214,8 @@ def test_a_variable_that_stays_one_keeps_its_assignments_and_what_reads_it() -> 
     [
         "other = AssignVariableOp(window, x, dtype=float)",  # in no order with the read
         "other = ResourceApplyGradientDescent(window, rate, x, ^write, T=float)",  # what no op computes
+        "other = NoSuchOp(window, x, ^write)",  # which an app may bring along
+        "other = Pack(window, ^write, N=1)",  # that does not say its type
         "other = StatefulPartitionedCall(window, ^write, Tin=[resource], Tout=[], f=func(change))",
     ],
 )
