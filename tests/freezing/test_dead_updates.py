@@ -8,6 +8,7 @@ from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.assigned_values import with_assigned_values
 from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.graph import Tensor
+from pocketgraph.graph.order import on_branches
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_text
@@ -214,6 +215,8 @@ def test_a_variable_that_stays_one_keeps_its_assignments_and_what_reads_it() -> 
     [
         "other = AssignVariableOp(window, x, dtype=float)",  # in no order with the read
         "other = ResourceApplyGradientDescent(window, rate, x, ^write, T=float)",  # what no op computes
+        "other = NoSuchOp(window, x, ^write)",  # which an app may bring along
+        "other = Pack(window, ^write, N=1)",  # that does not say its type
         "other = StatefulPartitionedCall(window, ^write, Tin=[resource], Tout=[], f=func(change))",
     ],
 )
@@ -721,3 +724,91 @@ def test_what_one_of_several_inputs_was_read_of_changes_with_its_variable(both: 
         )
         if "Merge" in both:
             assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(False)})[0].tolist() == [-10, -20]
+
+
+def _in_turn(count: int) -> str:
+    """So many conditionals of TensorFlow 1 on what was read of a variable before it is assigned."""
+    lines = ["x = Placeholder(dtype=float, shape=[2])", "p = Placeholder(dtype=bool, shape=[])", "one = Const(float 1)"]
+    lines += ["v = VariableV2(dtype=float, shape=[2])", "m0 = Identity(v, T=float)"]
+    for at in range(count):
+        lines += [f"s{at} = Switch(m{at}, p, T=float)", f"i{at} = Identity(s{at}:1, T=float)"]
+        lines.append(f"m{at + 1} = Merge(s{at}, i{at}, T=float, N=2)")
+    lines += [f"write = Assign(v, x, ^m{count}, T=float)", f"y = Mul(m{count}, one, ^write, T=float)"]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("count", [1, 10, 500])
+def test_conditionals_in_turn_are_copied_once_each(count: int) -> None:
+    """TensorFlow 1.15 gives what was assigned; with a way of its own for each input of a Merge there were 2 to the
+    power of their number."""
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2]))}
+    graph = parse(_in_turn(count))
+    graph, lines = with_assigned_values(graph, ["y"], ["v"])
+    assert lines == []
+    assert len(graph) <= 7 + 3 * count + 4 * count
+    frozen = freeze(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
+    for p in (True, False):
+        with Session(frozen) as session:
+            assert session.run(["y"], {"x": np.float32([10, 20]), "p": np.bool_(p)})[0].tolist() == [10, 20]
+
+
+BRANCHES = """
+    x = Placeholder(dtype=float, shape=[])
+    p = Placeholder(dtype=bool, shape=[])
+    one = Const(float 1)
+    count = Const(int32 1)
+    v = VariableV2(dtype=float, shape=[])
+    c = VariableV2(dtype=int32, shape=[])
+    init = Assign(v, one, T=float)
+    init_c = Assign(c, count, T=int32)
+    way = Switch(x, p, T=float)
+    no = Neg(way, T=float)
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("set = AssignAdd(v, way:1, T=float)\n yes = Const(float 5, ^set)", 5),
+        ("v_way = RefSwitch(v, p, T=float)\n set = AssignAdd(v_way:1, one, T=float)\n yes = Const(float 5, ^set)", 5),
+        ("set = AssignAdd(v, way:1, T=float)\n yes = Neg(one, ^set, T=float)", -1),
+        ("set = AssignAdd(v, way:1, T=float)\n all = NoOp(^set)\n yes = Neg(one, ^all, T=float)", -1),
+        (
+            "c_way = RefSwitch(c, p, T=int32)\n set = CountUpTo(c_way:1, limit=5, T=int32)\n"
+            "yes = Neg(x, ^set, T=float)",
+            -2,
+        ),
+        (
+            "v_way = RefSwitch(v, p, T=float)\n first = AssignAdd(v_way:1, one, T=float)\n"
+            "set = Assign(v, one, ^first, T=float)\n yes = Const(float 5, ^set)",
+            5,
+        ),
+        (
+            "p_in = Switch(p, p, T=bool)\n inner = Switch(way:1, p_in:1, T=float)\n"
+            "v_way = RefSwitch(v, p, T=float)\n v_in = RefSwitch(v_way:1, p_in:1, T=float)\n"
+            "set = AssignAdd(v_in:1, one, T=float)\n there = Const(float 5, ^set)\n"
+            "else = Neg(inner, T=float)\n yes = Merge(else, there, T=float, N=2)",
+            5,
+        ),
+        (
+            "set = Assign(v, way:1, T=float)\n taken = Neg(set, T=float)\n yes = Const(float 5, ^taken)",
+            5,
+        ),
+    ],
+)
+def test_what_an_assignment_says_of_branches_stays_without_it(then: str, expected: float) -> None:
+    """The values are those of TensorFlow 1.15's session for x = 2; both sides ran, and the wrong one was taken."""
+    graph = parse(BRANCHES + then + "\n y = Merge(yes, no, T=float, N=2)")
+    initial = ["init", "init_c"] if "CountUpTo" in then else ["init"]
+    left, _ = without_dead_updates(graph, ["y"])
+    if "VariableV2" in left.ops:
+        left = freeze(left, "y", {"v": Tensor.from_numpy(np.float32(1))}, control_flow="lower")
+    repaired = freeze(graph, "y", initializer_nodes=initial, repair=["updates", "references"])
+    lowered = freeze(graph, "y", initializer_nodes=initial, repair=["updates"], control_flow="lower")
+    for one in (left, repaired, lowered):
+        assert "Assign" not in " ".join(one.ops)
+        assert "p:0 1" in on_branches(one)["there" if "there" in one else "yes"]
+        for engine in (None, "reference"):
+            with Session(one, engine=engine) as session:
+                for p, value in ((False, -2), (True, expected)):
+                    assert session.run(["y"], {"x": np.float32(2), "p": np.bool_(p)})[0] == value

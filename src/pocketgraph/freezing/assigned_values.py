@@ -147,9 +147,8 @@ class _ThreadedFunctions(AccessFinder):
                 nodes.append(call)
             else:
                 earlier = values.get(at - 1, "")
-                operands = [
-                    self._carried(graph, found, ref, earlier, dtype, taken, nodes) for ref in node.data_inputs[1:]
-                ]
+                copies = _Copies(graph, found.holders, dtype, taken)
+                operands = [copies.of(ref, earlier, nodes) for ref in node.data_inputs[1:]]
                 nodes += new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
                 value = nodes[-1].name if value_op(node.op) else operands[0]
             for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
@@ -159,6 +158,7 @@ class _ThreadedFunctions(AccessFinder):
                 value = merge.name
             values[at] = value
         result: list[Node] = []
+        copies = _Copies(graph, found.holders, dtype, taken)
         written = {node.name for node in found.writers}
         for node in graph:
             after = found.readers.get(node.name, 0)
@@ -175,53 +175,27 @@ class _ThreadedFunctions(AccessFinder):
                 elif not made.get(node.name):
                     result.append(node)
             elif after or (in_function and node.name in {*found.readers, *found.calls, *found.others}):
-                result += self._reading(graph, node, found, values[after], dtype, taken)
+                result += self._reading(node, found, values[after], copies)
             else:
                 result.append(node)
         return result, value
 
-    def _reading(
-        self, graph: Graph, node: Node, found: Accesses, value: str, dtype: DType, taken: set[str]
-    ) -> Iterable[Node]:
+    def _reading(self, node: Node, found: Accesses, value: str, copies: _Copies) -> Iterable[Node]:
         """What reads a variable, reading a value."""
         if node.name in found.calls:
-            return [self._handing_on(node, found.calls[node.name], value, dtype)[0]]
+            return [self._handing_on(node, found.calls[node.name], value, copies.dtype)[0]]
         inputs, waits = list[str](), list(node.control_inputs)
         nodes = list[Node]()
         for ref in node.data_inputs:
-            inputs.append(self._carried(graph, found, ref, value, dtype, taken, nodes))
+            inputs.append(copies.of(ref, value, nodes))
             if inputs[-1] != ref and node_name(ref) in {writer.name for writer in found.writers}:
                 waits.append(f"^{node_name(ref)}")
         node = node.replace(inputs=inputs)
         if node.name in found.others and node.op not in UNCHANGED:
-            nodes.append(node.with_attrs(T=dtype))
+            nodes.append(node.with_attrs(T=copies.dtype))
         else:
-            nodes += reading_value(node, dtype, taken)
+            nodes += reading_value(node, copies.dtype, copies.taken)
         return [*nodes[:-1], nodes[-1].replace(inputs=[*nodes[-1].data_inputs, *waits])]
-
-    def _carried(
-        self, graph: Graph, found: Accesses, holder: str, value: str, dtype: DType, taken: set[str], nodes: list[Node]
-    ) -> str:
-        """A value behind copies of the Switches, Merges, Enters and views that a variable's handle comes through; what
-        is no holder of the variable itself."""
-        if canonical(holder) not in found.holders:
-            return holder
-        name, port, _ = parse_ref(holder)
-        node = graph[name]
-        if not node.data_inputs or node.op in FUNCTION_CALLS:
-            return value
-        count = len(node.data_inputs) if node.op in MERGE else 1
-        sources = node.data_inputs[port:] if node.op == "IdentityN" else node.data_inputs
-        inner = [self._carried(graph, found, ref, value, dtype, taken, nodes) for ref in sources[:count]]
-        if node.op not in BINARY_SWITCHES | ENTER | VIEWS | MERGE:
-            return inner[0]
-        copy = claim_name(f"{name}/value", taken)
-        op = node.op.removeprefix("Ref")
-        kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # which are the handle's
-        held = node.dtype("T", RESOURCE)
-        kept["T"] = dtype if held is RESOURCE else held.base
-        nodes.append(Node(copy, op, [*inner, *node.inputs[count:]], kept))
-        return f"{copy}:{port}" if port else copy
 
     def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
         """A call that is given a variable's value in its place, and the tensor of what it leaves, where it changes
@@ -275,6 +249,45 @@ class _ThreadedFunctions(AccessFinder):
         )  # fmt: skip
         self.graph = self.graph.replace(functions={**self.graph.functions, new_name: made})
         return new_name
+
+
+class _Copies:
+    """Values behind copies of the Switches, Merges, Enters and views that a variable's handle comes through."""
+
+    def __init__(self, graph: Graph, holders: Collection[str], dtype: DType, taken: set[str]) -> None:
+        self.dtype = dtype
+        self.taken = taken
+        self._graph = graph
+        self._holders = holders
+        self._made: dict[tuple[str, str], str] = {}
+
+    def of(self, holder: str, value: str, nodes: list[Node]) -> str:
+        """A value where the handle was, behind copies, each made once; what is no holder of the variable itself."""
+        waiting = [canonical(holder)] if canonical(holder) in self._holders else []
+        begun: set[str] = set()  # what is met again before it is made is a cycle, which others tell of
+        while waiting:
+            name, port, _ = parse_ref(waiting[-1])
+            node = self._graph[name]
+            count = len(node.data_inputs) if node.op in MERGE else 1
+            sources = node.data_inputs[port:] if node.op == "IdentityN" else node.data_inputs
+            sources = () if node.op in FUNCTION_CALLS else sources[:count]
+            left = [ref for ref in map(canonical, sources) if ref in self._holders and (ref, value) not in self._made]
+            if left and waiting[-1] not in begun:
+                begun.add(waiting[-1])
+                waiting += left[::-1]
+                continue
+            inner = [self._made.get((canonical(ref), value), ref) for ref in sources]
+            copy = inner[0] if inner else value
+            if inner and node.op in BINARY_SWITCHES | ENTER | VIEWS | MERGE:
+                copy = claim_name(f"{name}/value", self.taken)
+                op = node.op.removeprefix("Ref")
+                kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # of the handle
+                held = node.dtype("T", RESOURCE)
+                kept["T"] = self.dtype if held is RESOURCE else held.base
+                nodes.append(Node(copy, op, [*inner, *node.inputs[count:]], kept))
+                copy = f"{copy}:{port}" if port else copy
+            self._made[waiting.pop(), value] = copy
+        return self._made.get((canonical(holder), value), holder)
 
 
 def _with(values: Sequence[T], place: int, value: T) -> tuple[T, ...]:

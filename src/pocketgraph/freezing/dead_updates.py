@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS
-from pocketgraph.freezing.repair.updates import is_update, updated_variable
+from pocketgraph.freezing.repair.updates import assigning_nothing, is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, PASSES_OR_ROUTES
-from pocketgraph.graph.order import MERGES, descendants, inside_loops, reachable
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
+from pocketgraph.graph.order import MERGES, descendants, reachable
 
 
 def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, dict[str, str]]:
@@ -33,8 +33,8 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, d
     if not dead:
         return graph, {}
     lines = {name: f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()}
-    passed = {name: graph[name].data_inputs[0] for name in dead}
-    graph, rest = _assigning_nothing(graph, dead)
+    graph, rest = assigning_nothing(graph, dead)
+    passed = {name: graph[name].data_inputs[0] for name in rest}
     kept = [node.without_waits(rest) for node in graph if node.name not in rest]
     return extract_sub_graph(rename_inputs(graph.replace(kept), passed), names), lines
 
@@ -98,22 +98,5 @@ def without_waits_for(graph: Graph, updates: Mapping[str, str], outputs: Iterabl
     needed = reachable(graph, list(outputs), data_only=True, missing_ok=True)
     readers = {user.name for constant in updates.values() for user in graph.consumers[constant]}
     needed |= reachable(graph, sorted(readers & needed), missing_ok=True)
-    graph, rest = _assigning_nothing(graph, updates.keys() - needed)
+    graph, rest = assigning_nothing(graph, updates.keys() - needed)
     return graph.map_nodes(lambda node: node.without_waits(rest))
-
-
-def _assigning_nothing(graph: Graph, dead: Collection[str]) -> tuple[Graph, set[str]]:
-    """The graph in which those of these assignments only pass their operand on whose waiting says in which round of a
-    loop, or on which branch, a node runs; and the other assignments."""
-    loops = inside_loops(graph)
-    has_branches = not graph.ops.isdisjoint(BINARY_SWITCHES)
-    held: dict[str, Node] = {}
-    for name in dead:
-        node = graph[name]
-        users = graph.consumers.get(name, ())
-        if len(node.data_inputs) > 1 and (
-            name in loops or (has_branches and any(not user.without_waits(dead).inputs for user in users))
-        ):
-            inputs = [node.data_inputs[1], *node.control_inputs]
-            held[name] = Node(name, "Identity", inputs, {"T": opdefs.input_dtypes(node)[1].base}, node.device)
-    return graph.map_nodes(lambda node: held.get(node.name, node)), {*dead} - held.keys()

@@ -142,7 +142,7 @@ class AccessFinder:
                 else:
                     followed = False
                     reads.add(node.name)
-                    given = [f"{node.name}:{port}" for port in range(len(opdefs.output_dtypes(node)))]
+                    given = [f"{node.name}:{port}" for port in range(len(opdefs.known_output_dtypes(node) or ()))]
                 new = {canonical(ref) for ref in given} - holders
                 holders |= new
                 waiting += new

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS, is_variable
 from pocketgraph.graph import Graph, Node, node_name, opdefs
-from pocketgraph.graph.edit import rename_inputs
+from pocketgraph.graph.dtype import BOOL
+from pocketgraph.graph.edit import claim_name, rename_inputs
 from pocketgraph.graph.function_body import reachable_functions
-from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, PASSES_OR_ROUTES
+from pocketgraph.graph.order import inside_loops, on_branches
 
 
 def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
@@ -26,27 +30,85 @@ def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     updates = {node.name: node for node in graph if is_update(node) and updated_variable(graph, node) is not None}
     if not updates:
         return graph, {}
-    outputs = {node_name(name) for name in graph.outputs}
-    renames: dict[str, str] = {}
-    nodes: list[Node] = []
-    for node in graph:
-        if node.name in updates and node.name in outputs:
-            dtype = opdefs.output_dtypes(node)
-            gives = bool(dtype)
-            nodes.append(
-                Node(node.name, "Identity", node.data_inputs[:1], {"T": dtype[0].base})
-                if gives
-                else Node(node.name, "NoOp")
-            )
-            continue
-        if node.name in updates:
-            renames[node.name] = node.data_inputs[0]
-            continue
-        nodes.append(node.without_waits(updates))
     lines = {
         name: f"'{name}' ({node.op} to '{updated_variable(graph, node)}') is dropped" for name, node in updates.items()
     }
+    outputs = {node_name(name) for name in graph.outputs}
+    renames: dict[str, str] = {}
+    nodes: list[Node] = []
+    graph, rest = assigning_nothing(graph, updates, outputs)
+    for node in graph:
+        if node.name not in rest:
+            nodes.append(node.without_waits(rest))
+        elif node.name in outputs:
+            passing = _passing(node, 0 if opdefs.output_dtypes(node) else None)
+            nodes.append(passing.replace(inputs=passing.data_inputs))
+        else:
+            renames[node.name] = node.data_inputs[0]
     return rename_inputs(graph.replace(nodes), renames), lines
+
+
+def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[str] = ()) -> tuple[Graph, set[str]]:
+    """The graph in which those of these assignments change nothing whose users run in a round of a loop or on a branch
+    only because they wait for them or take what they give; and the names of the others.
+
+    ::
+
+        handle = Switch(steps, p)
+        count = AssignAddVariableOp(handle:1, one)      count/way = Switch(p, p)
+        yes = Const(float 5.0, ^count)             ->   count/pivot = Identity(count/way:1)
+                                                        count = Identity(one, ^count/pivot)
+                                                        yes = Const(float 5.0, ^count)
+
+    What is assigned is passed on, or the variable where its value is taken. A pivot is put in where neither is on each
+    of the assignment's branches.
+
+    Args:
+        dead: names of assignments.
+        outputs: names of nodes whose results are asked for.
+    """
+    loops = inside_loops(graph) & {*dead}
+    ways = {} if graph.ops.isdisjoint(BINARY_SWITCHES) else on_branches(graph)
+    if not (loops or any(ways.get(name) for name in dead)):
+        return graph, {*dead}
+    handles = {name: graph[name].data_inputs[0] for name in dead}
+    alone = on_branches(rename_inputs(graph.map_nodes(lambda node: node.without_waits(dead)), handles)) if ways else {}
+    needed, taken = set[str](), {*outputs}
+    for node in graph:
+        is_lost = ways.get(node.name) != alone.get(node.name)
+        needed |= {ref[1:] for ref in node.control_inputs if is_lost or ref[1:] in loops}
+        given = {node_name(ref) for ref in node.data_inputs}
+        needed |= given if is_lost else set()
+        taken |= given
+    held: dict[str, Node] = {}
+    for name in needed.intersection(dead):
+        if name in loops or ways.get(name):
+            count = len(graph[name].data_inputs)
+            place = 0 if name in taken and opdefs.output_dtypes(graph[name]) else 1 if count > 1 else None
+            held[name] = _passing(graph[name], place)
+    rest = {*dead} - held.keys()
+    graph = graph.map_nodes(lambda node: held.get(node.name, node).without_waits(rest))
+    left = on_branches(graph) if ways else {}
+    names = set(graph.nodes)
+    nodes = list[Node]()
+    for node in graph:
+        missing = sorted(ways.get(node.name, set()) - left.get(node.name, set())) if node.name in held else []
+        for predicate, port in (way.split(" ") for way in missing):
+            operand = predicate.removesuffix(":0")
+            switch = Node(claim_name(f"{node.name}/way", names), "Switch", [operand, operand], {"T": BOOL})
+            pivot = Node(claim_name(f"{node.name}/pivot", names), "Identity", [f"{switch.name}:{port}"], {"T": BOOL})
+            nodes += [switch, pivot]
+            node = node.replace(inputs=[*node.inputs, f"^{pivot.name}"])
+        nodes.append(node)
+    return graph.replace(nodes), rest
+
+
+def _passing(node: Node, place: int | None) -> Node:
+    """What waits as an assignment does and gives this one of its inputs, or nothing."""
+    if place is None:
+        return Node(node.name, "NoOp", node.control_inputs, {}, node.device)
+    inputs = [node.data_inputs[place], *node.control_inputs]
+    return Node(node.name, "Identity", inputs, {"T": opdefs.input_dtypes(node)[place].base}, node.device)
 
 
 def is_update(node: Node) -> bool:
