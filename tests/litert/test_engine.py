@@ -240,6 +240,14 @@ def test_a_constant_length_beyond_its_sequence_is_not_lowered(length: int) -> No
         run_graph(parse(text), {"x:0": np.zeros((2, 3, 2), np.float32)}, ["y:0"])
 
 
+@pytest.mark.parametrize("axis", [3, -1])
+def test_sequences_along_an_axis_that_is_not_there_are_not_lowered(axis: int) -> None:
+    text = REVERSED.format(batch=2, kind="int32").replace("seq_dim=1", f"seq_dim={axis}")
+    feeds = {"x:0": np.zeros((2, 3, 2), np.float32), "n:0": np.array([1, 2], np.int32)}
+    with pytest.raises(engine.Unsupported, match=f"sequences along the axis {axis} of"):
+        run_graph(parse(text), feeds, ["y:0"])
+
+
 def test_what_else_an_operator_refuses_names_the_engine_that_says_why() -> None:
     graph = parse("""
         x = Placeholder(dtype=int32, shape=[2])
