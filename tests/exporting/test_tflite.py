@@ -12,7 +12,7 @@ import pytest
 import pocketgraph
 from command_line import call
 from graph_files import graph_file
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
@@ -641,3 +641,23 @@ def test_a_dropout_whose_draws_are_fed_stays(tmp_path: pathlib.Path) -> None:
     assert made.notes == ()
     feeds = {"x": np.float32([1, 2, 3, 4]), "noise": np.float32([0.1, 0.6, 0.5, 0.9])}
     assert ModelFile(made.path).run("serving_default", feeds)["y"].tolist() == [0, 4, 6, 8]
+
+
+@pytest.mark.parametrize("mode", ["float32", "dynamic"])
+def test_a_file_refuses_lengths_beyond_their_sequences(tmp_path: pathlib.Path, mode: str) -> None:
+    """Of all but the first, LiteRT's own operator would read memory behind the tensor."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[3,5,2])
+        n = Placeholder(dtype=int32, shape=[3])
+        turned = ReverseSequence(x, n, T=float, Tlen=int32, seq_dim=1, batch_dim=0)
+        y = Exp(turned, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", mode=mode)
+    x = np.random.default_rng(1).normal(size=(3, 5, 2)).astype(np.float32)
+    with Session(made.path) as session:
+        for lengths in ([5, 2, 60], [5, -1, 2], [5, 2, 50_000_000]):
+            with pytest.raises(RunError, match="out of bounds"):
+                session.run("y", {"x": x, "n": np.array(lengths, np.int32)})
+        y = session.run("y", {"x": x, "n": np.array([5, 2, 0], np.int32)})
+    wanted = np.exp([x[0, ::-1], x[1, [1, 0, 2, 3, 4]], x[2]])
+    np.testing.assert_allclose(np.asarray(y).reshape(3, 5, 2), wanted, rtol=1e-6)

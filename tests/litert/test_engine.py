@@ -231,9 +231,30 @@ def test_a_length_beyond_its_sequence_is_an_error_and_no_crash(kind: str, length
     np.testing.assert_array_equal(found, [[[4, 5], [2, 3], [0, 1]], [[8, 9], [6, 7], [10, 11]]])
 
 
+@pytest.mark.parametrize("length", [4, -1])
+def test_a_constant_length_beyond_its_sequence_is_not_lowered(length: int) -> None:
+    text = REVERSED.format(batch=2, kind="int32").replace(
+        "n = Placeholder(dtype=int32, shape=[2])", f"n = Const(int32 [3, {length}])"
+    )
+    with pytest.raises(engine.Unsupported, match="a length that is none of 0 to 3"):
+        run_graph(parse(text), {"x:0": np.zeros((2, 3, 2), np.float32)}, ["y:0"])
+
+
+@pytest.mark.parametrize("axis", [3, -1])
+def test_sequences_along_an_axis_that_is_not_there_are_not_lowered(axis: int) -> None:
+    text = REVERSED.format(batch=2, kind="int32").replace("seq_dim=1", f"seq_dim={axis}")
+    feeds = {"x:0": np.zeros((2, 3, 2), np.float32), "n:0": np.array([1, 2], np.int32)}
+    with pytest.raises(engine.Unsupported, match=f"sequences along the axis {axis} of"):
+        run_graph(parse(text), feeds, ["y:0"])
+
+
 def test_what_else_an_operator_refuses_names_the_engine_that_says_why() -> None:
-    graph = parse(REVERSED.format(batch=1, kind="int32"))
-    feeds = {"x:0": np.zeros((1, 3, 2), np.float32), "n:0": np.array([4], np.int32)}
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[2])
+        d = Placeholder(dtype=int32, shape=[2])
+        y = FloorDiv(x, d, T=int32)
+    """)
+    feeds = {"x:0": np.array([1, 2], np.int32), "d:0": np.array([0, 1], np.int32)}
     with pytest.raises(RunError, match=r"LiteRT failed") as caught:
         run_graph(graph, feeds, ["y:0"])
     assert "engine=reference says which node does not take what was fed" in str(caught.value)

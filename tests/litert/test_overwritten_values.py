@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 
 import numpy as np
@@ -167,3 +168,23 @@ def test_scalars_are_never_shared() -> None:
     ]
     made = Program([x], [y], operations)
     assert with_own_memory(made) is made
+
+
+def test_a_chain_in_one_memory_is_looked_through_once() -> None:
+    """Each value is looked up a few times, however long the chain is."""
+    asked = []
+
+    class Counted(Value):
+        def __hash__(self) -> int:
+            asked.append(self.name)
+            return id(self)
+
+    x, y, *chain = (Counted(f"v{number}", FLOAT, (8,)) for number in range(302))
+    operations = [
+        Operation("TANH", [x], [chain[0]]),
+        *(Operation("ADD", [a, x], [b], {"activation": ""}) for a, b in itertools.pairwise(chain)),
+        Operation("TANH", [chain[-1]], [y]),
+    ]
+    made = Program([x], [y], operations)
+    assert with_own_memory(made) is made
+    assert len(asked) < 20 * len(operations)

@@ -56,3 +56,16 @@ def test_a_size_that_is_computed_stays_on_the_reference_engine(op: str) -> None:
     node = Node("r", op, ["x", "size"], {"T": DType.named("float")})
     outcome = run_node(node, (np.ones((1, 4, 4, 1), np.float32), np.array([8, 8], np.int32)), 1, constant=())
     assert outcome.reason
+
+
+@pytest.mark.parametrize("moved", [(30.0, 0.0), (3.0, -3.0), (-2.5, 90.0)])
+def test_rows_and_columns_outside_of_the_picture_are_zeros(moved: tuple[float, float]) -> None:
+    attrs = {"T": DType.named("float"), "kernel_type": "triangle", "antialias": True}
+    node = Node("r", "ScaleAndTranslate", ["x", "size", "scale", "moved"], attrs)
+    x = np.random.default_rng(0).uniform(1, 2, (1, 24, 20, 3)).astype(np.float32)
+    inputs = (x, np.array([24, 20], np.int32), np.ones(2, np.float32), np.array(moved, np.float32))
+    outcome = run_node(node, inputs, 1)
+    assert outcome.reason == ""
+    (expected,) = evaluate(node, inputs)
+    assert (expected == 0).any()
+    assert_close(outcome.outputs[0], expected, 1e-6)

@@ -48,19 +48,19 @@ def finishing(
         needs: what an item needs; the items of the last one come first.
         belongs: as for ``closure``.
     """
-    seen: set[Item] = set()
-    done: set[Item] = set()
+    is_done: dict[Item, bool] = {}  # of those whose needs were asked for
     for start in starts:
         waiting = [start]
         while waiting:
             item = waiting[-1]
-            if item not in seen and (belongs is None or belongs(item)):
-                seen.add(item)
-                waiting += [other for other in needs(item) if other not in seen]
+            state = is_done.get(item)
+            if state is None and (belongs is None or belongs(item)):
+                is_done[item] = False
+                waiting += [other for other in needs(item) if other not in is_done]
                 continue
             waiting.pop()
-            if item in seen and item not in done:
-                done.add(item)
+            if state is False:
+                is_done[item] = True
                 yield item
 
 

@@ -210,18 +210,16 @@ def on_branches(graph: Graph) -> dict[str, frozenset[str]]:
     return found
 
 
-def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], bool] = lambda node: True) -> set[str]:
+def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], bool] | None = None) -> set[str]:
     """The names of the nodes that read these nodes, or read one that does; data and control edges count.
 
     Args:
         sources: names of nodes; they are among the results only where a cycle leads back to them.
-        goes_on: says of which nodes that are met belong to it; the others are not followed.
+        goes_on: says of which nodes that are met belong to it; the others are not followed. By default all do.
     """
-
-    def readers(name: str) -> list[str]:
-        return [reader.name for reader in graph.consumers.get(name, ()) if goes_on(reader)]
-
-    return set(closure(chain.from_iterable(map(readers, sources)), readers))
+    readers = graph.consumers
+    starts = chain.from_iterable(readers.get(name, ()) for name in sources)
+    return {node.name for node in closure(starts, lambda node: readers.get(node.name, ()), goes_on)}
 
 
 def inside_loops(graph: Graph) -> set[str]:

@@ -214,11 +214,7 @@ class WeightReach:
 
     def _behind(self, first: Iterable[Node], goes_on: Callable[[Node], bool]) -> set[str]:
         """The names of these nodes and of those that take what they give, as far as it goes on."""
-
-        def names(nodes: Iterable[Node]) -> Iterable[str]:
-            return (node.name for node in nodes if goes_on(node))
-
-        return set(closure(names(first), lambda name: names(self.users(name))))
+        return {node.name for node in closure(first, lambda node: self.users(node.name), goes_on)}
 
     def are_related(self, a: str, b: str) -> bool:
         """Whether one of two nodes feeds the other."""

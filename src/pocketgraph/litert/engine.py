@@ -120,10 +120,6 @@ def compile(
     if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)
         name = of_microbatches(name, threads) if count > 1 else name
-    if any(operation.code == "REVERSE_SEQUENCE" for operation in program.operations):
-        from pocketgraph.litert.sequence_lengths import check_sequence_lengths
-
-        check_sequence_lengths(program)
     may_wait = folder is not None and in_tiers
     is_first = may_wait and _has_computed_tiles(program)
     optimize(program, FIRST_TIER.union(without) if is_first else without)

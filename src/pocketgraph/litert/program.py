@@ -300,20 +300,20 @@ def with_own_memory(program: Program) -> Program:
     uses.update(program.inputs)
     last = {value: at for at, each in enumerate(program.operations) for value in each.inputs if value is not None}
     home: dict[Value, Value] = {}
-    sharing: dict[Value, list[Value]] = {}
+    latest: dict[Value, int] = {}  # where what has a value's memory is read last
     operations: list[Operation] = []
     for at, operation in enumerate(program.operations):
         result, source = operation.outputs[0], _reused(operation, program.inputs, uses)
         if source is not None and result not in program.outputs:
             root = home.get(source, source)
             if operation.code == "RESHAPE" or uses[root] == 1:
-                if operation.code != "RESHAPE" and any(last.get(each, at) > at for each in sharing.get(root, ())):
+                if operation.code != "RESHAPE" and latest.get(root, at) > at:
                     root = Value("", source.dtype, source.shape, None, source.quantization)
                     operations.append(Operation("MAXIMUM", [source, source], [root], nodes=operation.nodes))
                     operands = [root if each is source else each for each in operation.inputs]
                     operation = operation.replace(inputs=operands)
                 home[result] = root
-                sharing.setdefault(root, [root]).append(result)
+                latest[root] = max(latest.get(root, last.get(root, at)), last.get(result, at))
         operations.append(operation)
     grown = len(operations) > len(program.operations)
     return Program(program.inputs, program.outputs, operations) if grown else program

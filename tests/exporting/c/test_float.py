@@ -291,3 +291,20 @@ def test_floats_are_rounded_to_sixteen_bits_as_numpy_rounds_them(kind: str, tmp_
         wanted = x.astype(DType.named(kind).numpy).astype(np.float32)
     np.testing.assert_array_equal(given.view(np.uint32)[~np.isnan(x)], wanted.view(np.uint32)[~np.isnan(x)])
     assert np.isnan(given[np.isnan(x)]).all()
+
+
+@needs_cc
+@pytest.mark.parametrize("lengths", [[60], [-1], [50_000_000]])
+def test_a_length_beyond_its_sequence_is_the_nearest_that_it_has(lengths: list[int], tmp_path: pathlib.Path) -> None:
+    """As an index beyond a table is; nothing reads memory behind the tensor, which the sanitizers would tell."""
+    program = program_of(
+        parse("""
+            x = Placeholder(dtype=float, shape=[1, 5, 2])
+            n = Placeholder(dtype=int32, shape=[1])
+            y = ReverseSequence(x, n, T=float, Tlen=int32, seq_dim=1, batch_dim=0)
+        """),
+        ["y"],
+    )
+    x = np.arange(10, dtype=np.float32).reshape(1, 5, 2)
+    [given] = results(program, [x, np.array(lengths, np.int32)], tmp_path)
+    np.testing.assert_array_equal(given, x[:, ::-1] if lengths[0] > 0 else x)

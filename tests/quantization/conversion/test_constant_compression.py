@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph, const
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.conversion.constant_compression import with_compressed_constants
+from pocketgraph.quantization.conversion import constant_compression
+from pocketgraph.quantization.conversion.constant_compression import (
+    PRODUCTS,
+    compressed,
+    quantized_table,
+    with_compressed_constants,
+)
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -139,3 +145,39 @@ def test_rows_that_are_read_as_floats_are_codes_in_the_file() -> None:
     outcome, snr = quantized(graph, samples)
     assert len(model_bytes(outcome.converted.program)) < 300 * 32 + 384 * 8 + 4000
     assert snr > 30
+
+
+@pytest.mark.parametrize("is_loud", [True, False])
+@pytest.mark.parametrize("is_table_first", [True, False])
+def test_rows_and_products_of_one_constant_agree_whichever_comes_first(is_loud: bool, is_table_first: bool) -> None:
+    """The number that is far off leaves too few codes for a product; that the rows have codes beside saves nothing."""
+    numbers = rng.uniform(0, 0.19, (1000, 64)).astype(np.float32)
+    numbers[0, 0] = 100 if is_loud else 0
+    table = Value("table", FLOAT, numbers.shape, Constant.of(numbers))
+    ids, rows = Value("ids", INT32, (4,)), Value("rows", FLOAT, (4, 64))
+    x, y = Value("x", FLOAT, (2, 1000)), Value("y", FLOAT, (2, 64))
+    gather = Operation("GATHER", [table, ids], [rows], {"axis": 0, "batch_dims": 0})
+    product = Operation("BATCH_MATMUL", [x, table], [y], {"adj_x": False, "adj_y": False})
+    operations = [gather, product] if is_table_first else [product, gather]
+    made, found = compressed(operations, PRODUCTS)
+    codes = ["BATCH_MATMUL", "GATHER"] if is_loud else ["BATCH_MATMUL", "DEQUANTIZE", "DEQUANTIZE", "GATHER"]
+    assert sorted(operation.code for operation in made) == codes
+    assert found == ([] if is_loud else [table])
+    assert len([value for each in made for value in each.operands if value.constant is not None]) == 2
+    assert len({value for each in made for value in each.operands if value.constant is not None}) == 1
+
+
+def test_a_table_is_coded_once_for_all_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = rng.normal(size=(1000, 64)).astype(np.float32)
+    table = Value("table", FLOAT, numbers.shape, Constant.of(numbers))
+    operations = [
+        Operation("GATHER", [table, Value("ids", INT32, (4,))], [Value(f"rows{number}", FLOAT, (4, 64))], {"axis": 0})
+        for number in range(20)
+    ]
+    coded = []
+    monkeypatch.setattr(
+        constant_compression, "quantized_table", lambda value: coded.append(value) or quantized_table(value)
+    )
+    made, found = compressed(operations, PRODUCTS)
+    assert [operation.code for operation in made] == ["GATHER", "DEQUANTIZE"] * 20
+    assert coded == found == [table]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.verification import verify
 from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
@@ -81,6 +82,39 @@ def test_lengths_fit_the_sequences_that_are_made_up_beside() -> None:
         longer = synthetic_feeds(graph, ["y"], seed, {"words": (40, 6), "lengths": (40,)})["lengths"]
         assert set(longer.tolist()) <= set(range(1, 7))
         assert len(set(longer.tolist())) > 1
+
+
+@pytest.mark.parametrize(("of_x", "axis"), [("[10,3,4]", 1), ("[3,10,4]", 0), ("[10,7,3]", 2)])
+def test_lengths_fit_the_axis_that_is_turned_round_behind_the_input(of_x: str, axis: int) -> None:
+    """Not the second axis of each input, of which others may have one element."""
+    batch = 1 if axis == 0 else 0
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape={of_x})
+        other = Placeholder(dtype=float, shape=[10,1])
+        n = Placeholder(dtype=int32, shape=[10])
+        near = Exp(x, T=float)
+        turned = ReverseSequence(near, n, seq_dim={axis}, batch_dim={batch}, T=float, Tlen=int32)
+        far = Exp(other, T=float)
+    """)
+    feeds = synthetic_feeds(graph, ["turned", "far"])
+    assert feeds["n"].min() == 1
+    assert feeds["n"].max() == 3
+    with Session(graph, engine="reference") as session:
+        session.run(["turned", "far"], feeds)
+
+
+def test_numbers_that_meet_again_are_followed_once() -> None:
+    """A chain of choices between a value and itself would else be walked in as many ways as it has powers of two."""
+    chain = "\n".join(f"s{i + 1} = SelectV2(c, s{i}, s{i}, T=int32)" for i in range(60))
+    graph = parse(f"""
+        s0 = Placeholder(dtype=int32, shape=[3])
+        c = Placeholder(dtype=bool, shape=[3])
+        table = Const(float [[0.5], [1.5], [2.5]])
+        axis = Const(int32 0)
+        {chain}
+        y = GatherV2(table, s60, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)
+    assert rows_chosen_by(graph, "s0") == 3
 
 
 def test_other_floats_are_not_whole() -> None:

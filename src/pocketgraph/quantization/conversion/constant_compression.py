@@ -52,38 +52,44 @@ def with_compressed_constants(
 def compressed(
     operations: Sequence[Operation], operators: Collection[str], untouched: Collection[Value] = ()
 ) -> tuple[list[Operation], list[Value]]:
-    """The operations with large constants that these operators read, and tables, in codes; and which those are."""
-    stored: dict[Value, Value | None] = {}
+    """The operations with large constants that these operators read, and tables, in codes; and which those are.
+
+    A constant has codes for all of these readers or for none: they are as near as the one asks that asks for the most.
+    """
+    limits: dict[Value, float] = {}
+    for operation in operations:
+        for value, loudest in _large_constants(operation, operators, untouched):
+            limits[value] = min(loudest, limits.get(value, math.inf))
+    stored = {value: coded for value, loudest in limits.items() if (coded := _coded(value, loudest)) is not None}
     expanded: dict[Value, Value] = {}
     result: list[Operation] = []
     for operation in operations:
-        if is_table(operation) and operation.outputs[0].dtype is FLOAT:
-            table = operation.operands[0]
-            coded = stored.setdefault(table, _coded(table, math.inf))
-            if coded is not None:
-                result += gather_quantized(operation, coded)
-                continue
-        elif operation.code in operators and operation.outputs[0] not in untouched:
-            inputs = list(operation.inputs)
-            for at, value in enumerate(inputs):
-                is_large = (
-                    value is not None
-                    and value.constant is not None
-                    and value.size >= step_limits.FEWEST_COMPRESSED_ELEMENTS
-                )
-                if value is None or not is_large or value.dtype is not FLOAT:
-                    continue
-                coded = stored.setdefault(value, _coded(value, step_limits.MOST_COMPRESSION_NOISE))
-                if coded is None:
-                    continue
-                if value not in expanded:
-                    expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
-                    result.append(Operation("DEQUANTIZE", [coded], [expanded[value]]))
-                inputs[at] = expanded[value]
-            if inputs != operation.inputs:
-                operation = operation.replace(inputs=inputs)
+        read = [value for value, _ in _large_constants(operation, operators, untouched) if value in stored]
+        if read and is_table(operation):
+            result += gather_quantized(operation, stored[read[0]])
+            continue
+        for value in read:
+            if value not in expanded:
+                expanded[value] = Value(f"{value.name}/float", FLOAT, value.shape)
+                result.append(Operation("DEQUANTIZE", [stored[value]], [expanded[value]]))
+        if read:
+            inputs = [expanded[value] if value in read else value for value in operation.operands]
+            operation = operation.replace(inputs=inputs)
         result.append(operation)
-    return result, [value for value, coded in stored.items() if coded is not None]
+    return result, [*stored]
+
+
+def _large_constants(
+    operation: Operation, operators: Collection[str], untouched: Collection[Value]
+) -> list[tuple[Value, float]]:
+    """What may have codes of what an operation reads, and which share of its power these may be off by."""
+    if is_table(operation) and operation.outputs[0].dtype is FLOAT:
+        return [(operation.operands[0], math.inf)]
+    if operation.code not in operators or operation.outputs[0] in untouched:
+        return []
+    constants = [value for value in operation.inputs if value is not None and value.constant is not None]
+    return [(value, step_limits.MOST_COMPRESSION_NOISE) for value in constants
+            if value.size >= step_limits.FEWEST_COMPRESSED_ELEMENTS and value.dtype is FLOAT]  # fmt: skip
 
 
 def gather_quantized(operation: Operation, coded: Value) -> list[Operation]:

@@ -102,7 +102,10 @@ def float_ends(
 
 
 def _before_floats(program: Program, coded: Collection[Operation]) -> set[Value]:
-    """Results of layers behind which, up to the outputs, all operations compute in float."""
+    """Results of layers that are read in float alone, and that lead to an output by operations in float alone.
+
+    On other ways behind such an operation there may be codes: what it gives is rounded to them there.
+    """
     producers, readers = program.producers(), program.consumers()
     waiting, found, seen = list(program.outputs), set[Value](), set[Value]()
     while waiting:

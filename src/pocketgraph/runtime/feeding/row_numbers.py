@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pocketgraph.graph import Graph, Node, canonical
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import GATHERS, SELECTS
 
 MOST_ROWS = 10  # as of made-up integers
@@ -30,23 +31,26 @@ def rows_chosen_by(graph: Graph, name: str) -> int:
     return min([*(_rows(graph, reader.data_inputs[0]) for reader in readers), MOST_ROWS]) if readers else 0
 
 
-def are_lengths(graph: Graph, name: str) -> bool:
-    """Whether the input ``name`` says how long sequences are that are turned round, as bidirectional networks do."""
-    return any(reader.op == "ReverseSequence" and canonical(reader.data_inputs[1]) == f"{source}:0"
-               for reader, source in _readers(graph, name))  # fmt: skip
+def sequences_turned_by(graph: Graph, name: str) -> list[tuple[str, int]]:
+    """The sequences of which the input ``name`` says how long they are, as bidirectional networks turn them round: the
+    tensor that holds them, and the axis that they go along."""
+    return [(canonical(reader.data_inputs[0]), int(reader.attr("seq_dim", 0)))
+            for reader, source in _readers(graph, name)
+            if reader.op == "ReverseSequence" and canonical(reader.data_inputs[1]) == f"{source}:0"]  # fmt: skip
 
 
 def _readers(graph: Graph, name: str) -> Iterator[tuple[Node, str]]:
     """What takes the numbers of an input, as they are or of another type, each with the node that it takes them of."""
-    reached = [name]
-    while reached:
-        source = reached.pop()
-        for reader in graph.consumers.get(source, ()):
-            is_else = reader.op in SELECTS and canonical(reader.data_inputs[-1]) == f"{source}:0"
-            if reader.op in ("Cast", "Identity") or is_else:  # Keras 3 counts negative numbers from the end
-                reached.append(reader.name)
-            else:
-                yield reader, source
+
+    def gives_on(reader: Node, source: str) -> bool:
+        is_else = reader.op in SELECTS and canonical(reader.data_inputs[-1]) == f"{source}:0"
+        return reader.op in ("Cast", "Identity") or is_else  # Keras 3 counts negative numbers from the end
+
+    def readers(source: str) -> Sequence[Node]:
+        return graph.consumers.get(source, ())
+
+    for source in closure([name], lambda source: (each.name for each in readers(source) if gives_on(each, source))):
+        yield from ((reader, source) for reader in readers(source) if not gives_on(reader, source))
 
 
 def _rows(graph: Graph, table: str) -> int:

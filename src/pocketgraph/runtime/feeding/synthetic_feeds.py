@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph import DType, Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -25,7 +25,7 @@ from pocketgraph.runtime.feeding.open_shapes import (
     with_stated_batch,
 )
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
-from pocketgraph.runtime.feeding.row_numbers import are_lengths, rows_chosen_by
+from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by, sequences_turned_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.feeding.sparse_inputs import sparse_dims, sparse_part
 
@@ -179,14 +179,30 @@ def synthetic_feeds(
         part = sparse_part(graph, name) if spec.dtype in (INT32, INT64) else None
         if part is not None and made.ndim:
             made[:] = (1,) if len(part) == 2 and shapes[spec.label] != (2,) else part
-        if made.ndim == 1 and made.dtype.kind in "iu" and are_lengths(graph, name):
-            steps = [shape[1] for shape in shapes.values() if len(shape) > 1]
-            feeds[spec.label] = made.clip(1, max(1, min(steps, default=1)))
+        turned = sequences_turned_by(graph, name) if made.ndim == 1 and made.dtype.kind in "iu" else ()
+        if turned:
+            most = _fewest_steps(graph, fetches, shapes, turned)
+            feeds[spec.label] = made.clip(min(1, most), most)
             continue
         rows = rows_chosen_by(graph, name)
         if rows and (made.dtype.kind == "f" or (made.dtype.kind in "iu" and not ((made >= 0) & (made < rows)).all())):
             feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
     return feeds
+
+
+def _fewest_steps(
+    graph: Graph, fetches: Sequence[str], shapes: Mapping[str, tuple[int, ...]], sequences: Sequence[tuple[str, int]]
+) -> int:
+    """How long the shortest of these sequences is where the inputs have these shapes; 1 where that is not known."""
+    specs = [spec for spec in feed_specs(graph, fetches) if spec.dtype is not None]
+    fed = {canonical(spec.label): (spec.dtype or FLOAT, Shape(shapes[spec.label])) for spec in specs}
+    known = infer(graph, fed, outputs=[tensor for tensor, _ in sequences], complete=False)
+    found = []
+    for tensor, axis in sequences:
+        dims = known.shape(tensor).dims or ()
+        size = dims[axis] if axis < len(dims) else None
+        found.append(1 if size is None else size)
+    return min(found)
 
 
 def scales_pictures(graph: Graph, name: str) -> bool:

@@ -113,6 +113,13 @@ def reversed_in_part(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float", "int32", "int64", "uint8", "int16")
     lengths = emit.require(emit.input(1), "int32", "int64")
     sequence, batch = int(node.attr("seq_dim", 0)), int(node.attr("batch_dim", 0))
+    if not 0 <= sequence < len(source.shape):
+        raise emit.unsupported(f"sequences along the axis {sequence} of {list(source.shape)}")
+    allowed = np.arange(source.shape[sequence] + 1, dtype=lengths.dtype.numpy)
+    if lengths.constant is None:  # of all but the first, LiteRT would read memory behind the tensor; GATHER refuses
+        lengths = emit.add("GATHER", [emit.const(allowed), lengths], lengths.shape, axis=0, batch_dims=0)
+    elif not np.isin(lengths.constant.numpy(), allowed).all():
+        raise emit.unsupported(f"a length that is none of 0 to {allowed[-1]}")
     made = emit.add("REVERSE_SEQUENCE", [source, lengths], source.shape, sequence_axis=sequence, batch_axis=batch)
     emit.result(made)
 

@@ -117,7 +117,7 @@ def _bands(weights: Array) -> tuple[Array, Array]:
     these weights; as many as the longest row has."""
     used = weights != 0
     first = used.argmax(axis=1)
-    last = weights.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+    last = np.where(used.any(axis=1), weights.shape[1] - 1 - used[:, ::-1].argmax(axis=1), first)
     places = first[:, None] + np.arange(int((last - first).max(initial=0)) + 1)
     inside = np.minimum(places, weights.shape[1] - 1)
     found = np.where(places <= last[:, None], np.take_along_axis(weights, inside, axis=1), 0)
