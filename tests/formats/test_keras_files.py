@@ -116,6 +116,47 @@ def unpacked(file: Any) -> None:
         zeros.write_direct_chunk((row, 0), zlib.compress(bytes(1024 * 8192 * 4), 1))
 
 
+def packed_kernel(file: Any, content: bytes, chunk: tuple[int, int], **options: Any) -> None:
+    group = file["model_weights/dense/dense"]
+    shape = group["kernel"].shape
+    del group["kernel"]
+    item = group.create_dataset("kernel", shape, np.float32, maxshape=(None, None), chunks=chunk, **options)
+    item.id.write_direct_chunk((0, 0), zlib.compress(content, 1))
+
+
+def large_chunk(file: Any) -> None:
+    """A few elements in a chunk of 300 MB."""
+    packed_kernel(file, bytes(75 << 22), (75 << 16, 16), compression="gzip")
+
+
+def long_chunk(file: Any) -> None:
+    """A chunk that says that it is small, and goes on for 8 MB."""
+    packed_kernel(file, bytes(8 << 20), file["model_weights/dense/dense/kernel"].shape, compression="gzip")
+
+
+def texts(file: Any) -> None:
+    """Texts whose length is nowhere but in themselves, which may all be the same one."""
+    group = file["model_weights/dense/dense"]
+    del group["kernel"]
+    group.create_dataset("kernel", (3,), h5py.string_dtype())[:] = "a"
+
+
+def other_filter(file: Any) -> None:
+    packed_kernel(file, bytes(8), (4, 4), scaleoffset=4)
+
+
+@pytest.mark.parametrize("options", [{"compression": "gzip"}, {"compression": "lzf"}, {}])
+def test_arrays_that_somebody_packed_are_read(options: Any, tmp_path: pathlib.Path) -> None:
+    def pack(file: Any) -> None:
+        group = file["model_weights/dense/dense"]
+        kernel = group["kernel"][()]
+        del group["kernel"]
+        chunks = (max(1, kernel.shape[0] // 2), kernel.shape[1])
+        group.create_dataset("kernel", data=kernel, chunks=chunks, shuffle=True, fletcher32=True, **options)
+
+    check(written(tmp_path, "pictures_keras3.h5", changed("pictures_keras3.h5", pack)), "pictures_keras3.h5")
+
+
 @pytest.mark.parametrize("name", ["words_keras2.h5", "loops_keras3.h5", "lines_keras1.h5", "calls_keras3.keras"])
 @pytest.mark.parametrize("is_text", [False, True])
 def test_the_layers_in_json_find_the_weights_beside_them(name: str, is_text: bool, tmp_path: pathlib.Path) -> None:
@@ -166,6 +207,10 @@ def test_kernels_of_theano_are_turned(tmp_path: pathlib.Path) -> None:
         (linked, "is a link, which is not followed"),
         (enormous, "are not in the file"),
         (unpacked, "or more than weights in it"),
+        (large_chunk, "or more than weights in it"),
+        (long_chunk, "or more than weights in it"),
+        (other_filter, "or more than weights in it"),
+        (texts, "holds no numbers, but object"),
         (lambda file: file.attrs.modify("model_config", "{"), "the description of its layers is damaged"),
         (lambda file: file.attrs.modify("model_config", "[]"), "does not describe a model of layers"),
         (lambda file: file["model_weights/dense/dense"].pop("bias"), "the HDF5 file is damaged"),

@@ -8,6 +8,7 @@ import pytest
 from function_text import with_functions
 from loop_text import counted_loop
 from onnx_runs import assert_same, exported, operators, run
+from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
 
 DOUBLING = """
@@ -195,3 +196,18 @@ def test_a_list_that_grows_while_it_is_written(begun: str, place: str, rows: lis
     assert joined.tolist() == wanted.reshape(-1).tolist()
     assert lengths.tolist() == [2] * len(rows)
     assert operators(proto)["ScatterND"] == (place != "i")
+
+
+def test_a_list_of_one_element_grows_where_its_elements_have_an_open_size() -> None:
+    """As TensorFlow 2.21 gives it: all that is written stays, not the last of it. With an open size nothing is made."""
+    begun = GROWING.replace("int32 [2]", "int32 [-1, 2]").replace(RESERVED, "TensorListReserve(element, one,")
+    begun = begun[: begun.index("    none =")]
+    factor = ["    factor = Cast(next:z:0, SrcT=int32, DstT=float)", "    scaled = Mul(x, factor:y:0, T=float)"]
+    written = ROUND.replace("PLACE", "i").replace("row:output:0", "scaled:z:0").strip().splitlines()
+    with pytest.raises(UsageError, match="the shape of the array's elements is not known"):
+        exported(with_functions(parse(begun), [*written, *factor]), ["y", "size"])
+    graph = with_functions(parse(begun.replace("[?,2]", "[3,2]")), [*written, *factor])
+    x = np.array([[1, -1], [2, -2], [4, 0]], np.float32)
+    y, size = run(exported(graph, ["y", "size"]), {"x": x})
+    assert y.tolist() == [x.tolist(), (2 * x).tolist(), (3 * x).tolist()]
+    assert size == 3

@@ -6,11 +6,14 @@ same names in tf_keras.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import math
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,6 +46,11 @@ HIGHEST_RATIO = 20
 """Times the bytes of a file that all its arrays may have together: weights that were trained hardly compress."""
 ALWAYS_TAKEN = 1 << 28
 """Bytes of arrays that a file of any size may have: deflate makes a thousandth of nothing but zeros."""
+
+DEFLATE, SHUFFLE, FLETCHER, LZF = 1, 2, 3, 32000  # HDF5's numbers of filters
+PACKING, KEEPING = (DEFLATE, LZF), (SHUFFLE, FLETCHER)
+"""Filters whose output has another size than their input, of which a dataset may have one; and those that keep it."""
+CHECKSUM = 4  # bytes that Fletcher's adds to a chunk
 
 
 def parse_hdf5(buffer: Buffer, where: str) -> Graph:
@@ -213,6 +221,23 @@ def most_held(size: int) -> int:
     return max(ALWAYS_TAKEN, HIGHEST_RATIO * size)
 
 
+def _unpacks_beyond(item: Any) -> bool:
+    """Whether a chunk of a dataset may become longer than it says: HDF5 unpacks as long as there is something."""
+    stored = item.id.get_create_plist()
+    filters = [stored.get_filter(at)[0] for at in range(stored.get_nfilters())]
+    if not set(filters) <= {*PACKING, *KEEPING} or sum(map(filters.count, PACKING)) > 1:
+        return True
+    if DEFLATE not in filters:
+        return False
+    longest = math.prod(item.chunks) * item.dtype.itemsize + CHECKSUM * filters.count(FLETCHER)
+    for at in range(item.id.get_num_chunks()):
+        _, packed = item.id.read_direct_chunk(item.id.get_chunk_info(at).chunk_offset)
+        with contextlib.suppress(zlib.error):  # which HDF5 tells, too
+            if len(zlib.decompressobj().decompress(packed, longest + 1)) > longest:
+                return True
+    return False
+
+
 class _HeldFile:
     """An HDF5 file in memory, of which only what it holds itself is read: no links to other files."""
 
@@ -304,16 +329,17 @@ class _HeldFile:
         """The elements of a dataset."""
         item = self._at(path)
         try:
-            if item.is_virtual or item.external or item.nbytes > self._left:
+            if item.dtype.kind not in "fiub":
+                raise FormatError(f"'{path}' holds no numbers, but {item.dtype}", where=self.where)
+            size = max(item.nbytes, math.prod(item.chunks or (0,)) * item.dtype.itemsize)
+            if item.is_virtual or item.external or size > self._left or _unpacks_beyond(item):
                 raise FormatError(
                     f"the elements of '{path}' are not in the file, or more than weights in it", where=self.where
                 )
-            self._left -= item.nbytes
+            self._left -= size
             found: Array = np.asarray(item[()])
         except DAMAGED as error:
             raise self._damaged(error) from None
-        if found.dtype.kind not in "fiub":
-            raise FormatError(f"'{path}' holds no numbers, but {found.dtype}", where=self.where)
         return found
 
     def variables(self, path: str) -> list[Array]:
