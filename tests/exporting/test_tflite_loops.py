@@ -144,9 +144,9 @@ def test_a_batch_stays_fixed_where_other_ones_join_other_branches(places: str, m
             y = Add({operands}, T=float)
         """), outputs=["y"])  # fmt: skip
 
-    def program(entry: EntryPoint, _: ExportModel) -> Program:
+    def program(entry: EntryPoint, *, model: ExportModel, without: tuple[str, ...]) -> Program:
         like = both if entry.inputs[0].sizes == (2, 4) else other
-        return float_program(entry, like)
+        return float_program(entry, like, without=without)
 
     both, other = model("first, second"), model(places)
     monkeypatch.setattr("pocketgraph.exporting.tflite.open_size_programs.float_program", program)
