@@ -195,18 +195,26 @@ def on_branches(graph: Graph) -> dict[str, frozenset[str]]:
     none of them for one that runs in any case. What is behind a cycle is left out.
     """
     found: dict[str, frozenset[str]] = {}
-    for node in topological(graph, partial=True):
-        ways = []
-        for ref in node.inputs:
-            source = graph[node_name(ref)]
-            way = found.get(source.name, frozenset())
-            predicate = canonical(source.data_inputs[1]) if source.op in BINARY_SWITCHES else ""
-            if predicate and not ref.startswith("^") and graph.producer(predicate).op != "LoopCond":
-                way |= {f"{predicate} {parse_ref(ref).port}"}
-            ways.append(way)
-        count = len(node.data_inputs) if node.op in MERGES else 0
-        common = frozenset[str].intersection(*ways[:count]) if count else frozenset[str]()
-        found[node.name] = common.union(*ways[count:])
+    order = topological(graph, partial=True)
+
+    def way(ref: str) -> frozenset[str]:
+        source = graph[node_name(ref)]
+        held = found[source.name]
+        predicate = canonical(source.data_inputs[1]) if source.op in BINARY_SWITCHES else ""
+        if predicate and not ref.startswith("^") and graph.producer(predicate).op != "LoopCond":
+            held |= {f"{predicate} {parse_ref(ref).port}"}
+        return held
+
+    merges = {node.name for node in order if node.op in MERGES}
+    for _ in range(len(merges) + 2):  # a Merge comes behind some of its inputs; the others are known a round later
+        before = dict(found) if merges else found
+        for node in order:
+            refs = [ref for ref in node.inputs if node_name(ref) in found] if node.name in merges else node.inputs
+            count = sum(not ref.startswith("^") for ref in refs) if node.name in merges else 0
+            common = frozenset[str].intersection(*map(way, refs[:count])) if count else frozenset[str]()
+            found[node.name] = common.union(*map(way, refs[count:]))
+        if found == before:
+            break
     return found
 
 
