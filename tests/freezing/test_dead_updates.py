@@ -794,6 +794,12 @@ BRANCHES = """
             "set = Assign(v, way:1, T=float)\n taken = Neg(set, T=float)\n yes = Const(float 5, ^taken)",
             5,
         ),
+        (
+            "p_in = Switch(p, p, T=bool)\n inner = Switch(way:1, p_in:1, T=float)\n minus = Neg(inner, T=float)\n"
+            "same = Identity(inner:1, T=float)\n both = Merge(minus, same, T=float, N=2)\n"
+            "set = AssignAdd(v, both, T=float)\n yes = Const(float 5, ^set)",
+            5,
+        ),
     ],
 )
 def test_what_an_assignment_says_of_branches_stays_without_it(then: str, expected: float) -> None:

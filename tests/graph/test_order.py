@@ -6,7 +6,7 @@ import pytest
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.order import descendants, reachable, topological
+from pocketgraph.graph.order import descendants, on_branches, reachable, topological
 from pocketgraph.graph.text_format import parse
 
 
@@ -125,3 +125,31 @@ def test_a_deep_graph_does_not_exhaust_the_stack() -> None:
     text = "n0 = Placeholder()\n" + "".join(f"n{i} = Relu(n{i - 1})\n" for i in range(1, 5000))
     graph = parse(text)
     assert len(topological(graph)) == len(reachable(graph, ["n4999"])) == 5000
+
+
+def test_what_is_merged_in_a_branch_is_on_that_branch() -> None:
+    """A Merge comes behind the first of its inputs: those of the others count too, and so do a loop's."""
+    graph = parse("""
+        x = Placeholder(dtype=float)
+        p = Placeholder(dtype=bool)
+        q = Placeholder(dtype=bool)
+        way = Switch(x, p)
+        inner = Switch(way:1, q)
+        minus = Neg(inner)
+        same = Identity(inner:1)
+        both = Merge(minus, same)
+        enter = Enter(both, frame_name="loop")
+        round = Merge(enter, next)
+        less = Less(round, round)
+        go = LoopCond(less)
+        turn = Switch(round, go)
+        next = NextIteration(turn:1)
+        left = Exit(turn)
+        no = Relu(way)
+        y = Merge(left, no)
+    """)
+    found = on_branches(graph)
+    assert found["minus"] == {"p:0 1", "q:0 0"}
+    assert found["both"] == found["round"] == found["next"] == found["left"] == {"p:0 1"}
+    assert found["no"] == {"p:0 0"}
+    assert found["y"] == found["way"] == frozenset()

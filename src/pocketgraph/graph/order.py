@@ -10,7 +10,7 @@ from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT
+from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT, NEXT_ITERATION
 
 __all__ = [
     "MERGES",
@@ -195,18 +195,34 @@ def on_branches(graph: Graph) -> dict[str, frozenset[str]]:
     none of them for one that runs in any case. What is behind a cycle is left out.
     """
     found: dict[str, frozenset[str]] = {}
-    for node in topological(graph, partial=True):
-        ways = []
-        for ref in node.inputs:
-            source = graph[node_name(ref)]
-            way = found.get(source.name, frozenset())
-            predicate = canonical(source.data_inputs[1]) if source.op in BINARY_SWITCHES else ""
-            if predicate and not ref.startswith("^") and graph.producer(predicate).op != "LoopCond":
-                way |= {f"{predicate} {parse_ref(ref).port}"}
-            ways.append(way)
-        count = len(node.data_inputs) if node.op in MERGES else 0
-        common = frozenset[str].intersection(*ways[:count]) if count else frozenset[str]()
-        found[node.name] = common.union(*ways[count:])
+
+    def begun(node: Node) -> Node:  # a Merge behind all its inputs but those of a loop's earlier rounds
+        if node.op not in MERGES:
+            return node
+        inputs = [ref for ref in node.inputs if graph[node_name(ref)].op not in NEXT_ITERATION]
+        return node.replace(op="NoOp", inputs=inputs)
+
+    order = [graph[node.name] for node in topological(graph.map_nodes(begun), partial=True)]
+
+    def way(ref: str) -> frozenset[str]:
+        source = graph[node_name(ref)]
+        held = found[source.name]
+        predicate = canonical(source.data_inputs[1]) if source.op in BINARY_SWITCHES else ""
+        if predicate and not ref.startswith("^") and graph.producer(predicate).op != "LoopCond":
+            held |= {f"{predicate} {parse_ref(ref).port}"}
+        return held
+
+    merges = {node.name for node in order if node.op in MERGES}
+    rounds = sum(node.op in NEXT_ITERATION for node in order) + 1
+    for _ in range(rounds):  # what a loop's earlier round gives is known a round later
+        before = dict(found) if rounds > 1 else found
+        for node in order:
+            refs = [ref for ref in node.inputs if node_name(ref) in found] if node.name in merges else node.inputs
+            count = sum(not ref.startswith("^") for ref in refs) if node.name in merges else 0
+            common = frozenset[str].intersection(*map(way, refs[:count])) if count else frozenset[str]()
+            found[node.name] = common.union(*map(way, refs[count:]))
+        if found == before:
+            break
     return found
 
 
