@@ -106,6 +106,14 @@ def test_descendants_go_forwards_and_stop() -> None:
     assert descendants(graph, ["e"]) == set()
 
 
+def test_descendants_are_asked_once_whether_they_belong() -> None:
+    text = "\n".join(f"n{i + 1} = AddV2(n{i}, n{i}, T=float)" for i in range(20))
+    graph = parse(f"n0 = Placeholder(dtype=float, shape=[2])\n{text}")
+    asked: list[str] = []
+    assert descendants(graph, ["n0"], lambda node: asked.append(node.name) is None) == {f"n{i + 1}" for i in range(20)}
+    assert sorted(asked) == sorted({*asked})
+
+
 def test_a_node_loses_its_waits_for_some_and_nothing_else() -> None:
     node = parse("y = Mul(gone, x, ^gone, ^kept)")["y"]
     assert node.without_waits({"gone"}).inputs == ("gone", "x", "^kept")

@@ -126,6 +126,24 @@ def test_a_row_that_is_computed_on_in_float_is_given_in_float() -> None:
     assert float_ends(program, [*layers, *tanh], {}, []) == []
 
 
+def test_a_row_is_given_in_float_also_where_codes_come_later_on_another_way() -> None:
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        h = MatMul(x, w1, T=float)
+        e = MatMul(h, w2, T=float)
+        s = Square(e, T=float)
+        y = Abs(s, T=float)
+        z = Tanh(s, T=float)
+    """)
+    weights = [const(name, rng.normal(size=(8, 8)).astype(np.float32)) for name in ("w1", "w2")]
+    program = float_program(Graph([*graph, *weights]), ["y", "z"])
+    layers = [operation for operation in program.operations if operation.code == "FULLY_CONNECTED"]
+    tanh = [operation for operation in program.operations if operation.code == "TANH"]
+    assert len(tanh) == 1
+    assert float_ends(program, [*layers, *tanh], {}, []) == layers[1:]
+
+
 def test_what_stays_in_float_makes_weights_no_larger_than_allowed() -> None:
     program = products(64, 64, 64, 8, 8, 64, 64)
     sensitivity = {operation.outputs[0]: 1.0 for operation in program.operations}
