@@ -41,10 +41,10 @@ def _begun(emit: OnnxEmit, node: Node, size: OnnxValue, dtype: DType, declared: 
     """An array of zeros; one whose elements' shape is not known yet holds nothing, and takes no writes but a whole."""
     shape = declared if declared is not None and declared.is_known else _element(emit, node)
     count = None if size.constant is None else int(size.constant.numpy()[0])
-    has_rank = shape is None and declared is not None and declared.dims is not None
-    if count == 1 and has_rank and not _grows(emit, node):
-        dims = emit.ints([1, *(size or 0 for size in declared.dims)])  # without numbers: a write replaces all
-        made = emit.op("ConstantOfShape", [dims], Shape([1, *declared.dims]), dtype, value=np.zeros(1, dtype.numpy))
+    open_sizes = None if shape is not None or declared is None else declared.dims
+    if count == 1 and open_sizes is not None and not _grows(emit, node):
+        dims = emit.ints([1, *(size or 0 for size in open_sizes)])  # without numbers: a write replaces all
+        made = emit.op("ConstantOfShape", [dims], Shape([1, *open_sizes]), dtype, value=np.zeros(1, dtype.numpy))
     elif shape is None or not shape.is_known:
         made = _unmade(emit, node, dtype)
     elif _grows(emit, node):
