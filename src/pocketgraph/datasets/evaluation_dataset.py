@@ -364,6 +364,8 @@ def _of_source(
 ) -> Dataset:
     """The samples of each kind of source, as ``open_dataset`` takes them."""
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
+    if not inputs:
+        raise UsageError("the model has no inputs, so it takes no samples", where=name)
     if reads_texts:
         texts, classes, targets = read_texts(source, inputs)
         return Dataset(name, inputs, arrays=[*texts], classes=classes, targets=targets)

@@ -75,13 +75,10 @@ def of_inputs(
     """One array an input, the samples along the first axis, and what the labels say: classes or numbers.
 
     Raises:
-        UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples;
-            the model has no inputs.
+        UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples.
         FormatError: the file is damaged.
     """
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
-    if not inputs:
-        raise UsageError("the model has no inputs, so it takes no samples", where=name)
     found = arrays_of(source)
     if "" in found:
         found = {inputs[0].name: found[""]}
