@@ -43,7 +43,7 @@ def test_a_pipe_with_a_name_is_read_as_a_model_and_refused_as_a_picture(
 ) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     with subprocess.Popen(["cp", model, pipe]):
-        assert b"3 nodes" in run("summarize", pipe).stdout
+        assert [node.name for node in load(pipe)] == ["x", "kept", "y"]
     with pytest.raises(FormatError, match="this is a pipe, and a file is needed"):
         image_loading.read(pipe)
 

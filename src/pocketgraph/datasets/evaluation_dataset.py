@@ -349,6 +349,8 @@ def open_dataset(
         raise UsageError("there are no samples here", where=data.place)
     if not data.files:
         return data
+    if not inputs:
+        raise named_arrays.without_inputs(data.place)
     data.rate = rate or (front.rate if front is not None else inputs[0].rate) or USUAL_RATE
     if front is not None:
         data.front = front
@@ -364,8 +366,6 @@ def _of_source(
 ) -> Dataset:
     """The samples of each kind of source, as ``open_dataset`` takes them."""
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
-    if not inputs:
-        raise UsageError("the model has no inputs, so it takes no samples", where=name)
     if reads_texts:
         texts, classes, targets = read_texts(source, inputs)
         return Dataset(name, inputs, arrays=[*texts], classes=classes, targets=targets)

@@ -69,16 +69,24 @@ def fitting_signature(source: SampleSource, signatures: Mapping[str, Collection[
     return best[0] if len(best) == 1 else None
 
 
+def without_inputs(place: str) -> UsageError:
+    """The error of samples for a model that takes nothing."""
+    return UsageError("the model has no inputs, so it takes no samples", where=place)
+
+
 def of_inputs(
     source: SampleSource, inputs: tuple[ModelInput, ...]
 ) -> tuple[list[SampleArray], list[str], Array | None]:
     """One array an input, the samples along the first axis, and what the labels say: classes or numbers.
 
     Raises:
-        UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples.
+        UsageError: there is no array for an input, or it does not fit the model; there are fewer labels than samples;
+            the model has no inputs.
         FormatError: the file is damaged.
     """
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
+    if not inputs:
+        raise without_inputs(name)
     found = arrays_of(source)
     if "" in found:
         found = {inputs[0].name: found[""]}
