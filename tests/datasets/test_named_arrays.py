@@ -70,6 +70,7 @@ def test_other_names_are_refused(graph: Graph) -> None:
 
 @pytest.mark.parametrize("name", ["samples.npz", "samples.txt"])
 def test_a_model_without_inputs_takes_no_samples(name: str, tmp_path: Path) -> None:
+    (tmp_path / "some.png").touch()
     (tmp_path / "samples.txt").write_text("some.png\n")
     np.savez(tmp_path / "samples.npz", x=np.zeros((2, 3)), labels=np.zeros(2))
     with pytest.raises(UsageError, match=rf"{name}: the model has no inputs, so it takes no samples"):
