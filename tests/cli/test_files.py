@@ -331,6 +331,7 @@ def test_what_a_missing_file_may_be_called_is_said_by_every_command(
         "transform_graph model.pb --out_graph=o.pb --outputs=y"
         " --transforms=freeze_requantization_ranges(min_max_log_file=/dev/zero)",
         "dataset apply /dev/zero . -o sorted",
+        "label_image --graph=model.pb --image=/dev/zero --labels=/dev/zero",
     ],
 )
 def test_a_device_is_never_read_to_its_end(

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from pocketgraph.datasets import image_loading
+from pocketgraph.errors import FormatError
 from pocketgraph.formats import load, save
 from pocketgraph.graph.text_format import parse
 
@@ -35,6 +37,17 @@ def test_a_model_comes_in(model: pathlib.Path, name: str) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith(b"standard input, 96 B") or b"standard input" in done.stdout
     assert b"next:" not in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes among its files")
+def test_a_pipe_with_a_name_is_read_as_a_model_and_refused_as_a_picture(
+    model: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with subprocess.Popen(["cp", model, pipe]):
+        assert [node.name for node in load(pipe)] == ["x", "kept", "y"]
+    with pytest.raises(FormatError, match="this is a pipe, and a file is needed"):
+        image_loading.read(pipe)
 
 
 def test_a_model_goes_through(model: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from pocketgraph.datasets import named_arrays
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import signature_keys
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
@@ -68,7 +68,10 @@ def test_other_names_are_refused(graph: Graph) -> None:
         pocketgraph.quantize(graph, {"a": LEFT, "c": RIGHT})
 
 
-def test_a_model_without_inputs_takes_no_samples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["samples.npz", "samples.txt"])
+def test_a_model_without_inputs_takes_no_samples(name: str, tmp_path: Path) -> None:
+    (tmp_path / "some.png").touch()
+    (tmp_path / "samples.txt").write_text("some.png\n")
     np.savez(tmp_path / "samples.npz", x=np.zeros((2, 3)), labels=np.zeros(2))
-    with pytest.raises(UsageError, match=r"samples\.npz: the model has no inputs, so it takes no samples"):
-        named_arrays.of_inputs(tmp_path / "samples.npz", ())
+    with pytest.raises(UsageError, match=rf"{name}: the model has no inputs, so it takes no samples"):
+        open_dataset(tmp_path / name, ())

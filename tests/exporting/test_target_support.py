@@ -152,6 +152,8 @@ def test_what_is_of_no_node_is_told_of_the_graph(capsys: Any) -> None:
         "  Erfinv x 1 ('y'): no lowering",
         "  the graph: LiteRT does not compute with double; cast it",
     ]
+    show(Support("onnx", {"y": "Relu"}, {"": "it has no form"}, (Obstacle("", "it has no form", "", ("",)),)))
+    assert capsys.readouterr().out.splitlines() == ["onnx: no", "  the graph: it has no form"]
 
 
 def test_tfmobile_and_functions(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -96,6 +96,15 @@ def test_what_differs_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert exported(monkeypatch, tmp_path / "net.spy", write, tolerance=0.1).checks[0].passed
 
 
+def test_another_shape_is_no_matter_of_rounding(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": right(name, feeds)["y"][:, :1]})
+
+    with pytest.raises(DifferenceError, match=r": shape \[.*\] against \[.*\]; nothing was written$"):
+        exported(monkeypatch, tmp_path / "net.spy", write)
+
+
 def test_a_cut_to_whole_numbers_is_named_where_results_differ(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

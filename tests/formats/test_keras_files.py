@@ -18,6 +18,7 @@ from command_line import call
 from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
+from pocketgraph.formats.model_file_facts import facts, model_bytes
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -177,6 +178,7 @@ def test_the_layers_in_json_find_the_weights_beside_them(name: str, is_text: boo
     path.write_text(json.dumps(described) if is_text else described)
     assert identify(path).kind is Kind.KERAS_JSON
     check(path, name)
+    assert facts(path).bytes == model_bytes(str(path)) == sum(file.stat().st_size for file in tmp_path.iterdir())
     (tmp_path / "another.hdf5").write_bytes(b"")
     if not name.endswith(".keras"):
         with pytest.raises(

@@ -13,6 +13,7 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import FormatError
+from pocketgraph.formats.model_file_facts import facts, model_bytes
 from pocketgraph.graph import node_name
 from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.text_format import print_graph
@@ -85,6 +86,12 @@ def test_it_goes_the_way_of_other_files(tmp_path: pathlib.Path, capsys: pytest.C
     assert call("convert", path, frozen) == 0
     pocketgraph.export(path, small)
     assert pocketgraph.verify(frozen, small).passed
+
+
+def test_it_is_as_large_as_with_its_weights(tmp_path: pathlib.Path) -> None:
+    path = written(tmp_path, "of_tensorflow_js.conv")
+    whole = sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert facts(path).bytes == model_bytes(str(path)) == whole > path.stat().st_size
 
 
 def test_its_folder_is_the_model(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.datasets.text_decoding import UTF_16_MARKS, decoded
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
 from pocketgraph.kernels.probabilities import are_probabilities, are_shares
@@ -214,7 +214,7 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     if listed := listed_labels(place):
         return listed
     try:
-        with open(place, "rb") as file:
+        with opened(place) as file:
             data = file.read(MAX_LABEL_BYTES + 1)
     except OSError as error:
         raise unreadable("the labels", place, error) from error

@@ -349,6 +349,8 @@ def open_dataset(
         raise UsageError("there are no samples here", where=data.place)
     if not data.files:
         return data
+    if not inputs:
+        raise named_arrays.without_inputs(data.place)
     data.rate = rate or (front.rate if front is not None else inputs[0].rate) or USUAL_RATE
     if front is not None:
         data.front = front

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -56,7 +56,7 @@ def read(path: str | os.PathLike[str], channels: int = 3) -> Pixels:
     """
     place = os.fspath(path)
     try:
-        with open(place, "rb") as file:
+        with opened(place, is_sought=True) as file:
             return _decode(file, place, channels)
     except OSError as error:
         raise unreadable("the picture", place, error) from error
@@ -77,7 +77,7 @@ def content(path: str | os.PathLike[str], form: str) -> bytes:
     place = os.fspath(path)
     if found := problem(place):
         raise FormatError(found, where=place)
-    with open(place, "rb") as file:
+    with opened(place, is_sought=True) as file:
         form_of_file, wanted = _opened(file, place).format or "", form.removesuffix(BASE64)
         file.seek(0)
         if form_of_file == wanted or {form_of_file, wanted} <= LOOKED_AT:
@@ -110,7 +110,7 @@ def problem(path: str) -> str:
         FormatError: the file is missing or cannot be read, which is no matter of one picture.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path, is_sought=True) as file:
             try:
                 end = ENDS.get(_opened(file, path).format or "")
             except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
@@ -132,7 +132,7 @@ def problem(path: str) -> str:
 def size_of(path: str) -> tuple[int, int] | None:
     """Height and width of the picture in a file, as its header tells; None where it is none."""
     try:
-        with open(path, "rb") as file:
+        with opened(path, is_sought=True) as file:
             picture = _opened(file, path)
             return picture.height, picture.width
     except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
@@ -143,7 +143,7 @@ def is_turned(path: str) -> bool:
     """Whether a photo says by its EXIF mark that it is to be turned before it is looked at; ``read`` does not."""
 
     try:
-        with open(path, "rb") as file:
+        with opened(path, is_sought=True) as file:
             return _opened(file, path).getexif().get(ORIENTATION, 1) not in (0, 1)
     except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
         return False

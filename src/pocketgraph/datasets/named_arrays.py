@@ -69,6 +69,11 @@ def fitting_signature(source: SampleSource, signatures: Mapping[str, Collection[
     return best[0] if len(best) == 1 else None
 
 
+def without_inputs(place: str) -> UsageError:
+    """The error of samples for a model that takes nothing."""
+    return UsageError("the model has no inputs, so it takes no samples", where=place)
+
+
 def of_inputs(
     source: SampleSource, inputs: tuple[ModelInput, ...]
 ) -> tuple[list[SampleArray], list[str], Array | None]:
@@ -81,7 +86,7 @@ def of_inputs(
     """
     name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else IN_MEMORY
     if not inputs:
-        raise UsageError("the model has no inputs, so it takes no samples", where=name)
+        raise without_inputs(name)
     found = arrays_of(source)
     if "" in found:
         found = {inputs[0].name: found[""]}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pocketgraph.datasets import csv_tables, file_lists
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.files import unreadable
+from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.pages.quantities import counted
 
 TEXT_COLUMNS = ("text", "texts", "review", "sentence", "comment", "message", "content", "body", "document", "tweet")
@@ -72,7 +72,7 @@ def read_text(path: str) -> str:
         FormatError: it cannot be read, is too long or no text in UTF-8.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise unreadable("the text", path, error) from None

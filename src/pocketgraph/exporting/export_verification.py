@@ -121,8 +121,13 @@ def _passed(found: list[Checked], written: Written, limit: float, hint: str) -> 
         for output in item.outputs:
             if not output.passed:
                 said = _said(output, item, written, item.limits.get(output.name, limit))
-                raise DifferenceError(said, hint=hint or _of_rounding(output, item))
+                raise DifferenceError(said, hint="" if _is_of_kind(output) else hint or _of_rounding(output, item))
     return found
+
+
+def _is_of_kind(output: Difference) -> bool:
+    """Whether shapes, types or texts differ, which is no matter of rounding, and no tolerance helps."""
+    return bool(output.problem) and not output.largest
 
 
 def _of_rounding(output: Difference, item: Checked) -> str:
@@ -278,4 +283,5 @@ def _said(output: Difference, item: Checked, written: Written, limit: float) -> 
     share = output.mean_relative if written.is_coded else output.largest_relative
     how = output.problem or f"its {what} difference from the graph is {share:.3g} of the largest value"
     where = f"output '{output.name}'" + (f" of '{item.entry}'" if item.entry else "")
-    return f"{where}: {how}, past the tolerance of {limit:g}; nothing was written"
+    past = "" if _is_of_kind(output) else f", past the tolerance of {limit:g}"
+    return f"{where}: {how}{past}; nothing was written"

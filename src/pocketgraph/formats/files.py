@@ -32,19 +32,23 @@ class _MappedFile(mmap):
     status: os.stat_result
 
 
-def opened(path: PathLike) -> BinaryIO:
-    """A file to read all of: no device, which may never end.
+def opened(path: PathLike, *, is_sought: bool = False) -> BinaryIO:
+    """A file to read all of: no device, which may never end, and act when it is opened.
+
+    Args:
+        path: the file's. Of a pipe what somebody writes is read, as from standard input.
+        is_sought: whether places of it are read again, which a pipe does not have any more.
 
     Raises:
         OSError: it cannot be opened.
-        FormatError: it is a device.
+        FormatError: it is a device, or a pipe whose places are sought.
     """
-    file = open(path, "rb")  # noqa: SIM115  the caller closes it
-    mode = os.fstat(file.fileno()).st_mode
+    mode = os.stat(path).st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        file.close()
         raise FormatError("this is a device, which may never end, and no file", where=os.fspath(path))
-    return file
+    if is_sought and stat.S_ISFIFO(mode):
+        raise FormatError("this is a pipe, and a file is needed", where=os.fspath(path))
+    return open(path, "rb")
 
 
 def mapped(path: PathLike) -> Buffer:

@@ -244,10 +244,14 @@ def model_bytes(path: str) -> int:
 def _bytes_beside(identity: Identity) -> int:
     """The size of the files beside a model's that hold its weights."""
     path, files = identity.path, set[str]()
-    if identity.kind is Kind.TENSORFLOW_JS:
+    if identity.kind in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS):
         from pocketgraph.formats import tensorflow_js
 
         files.update(tensorflow_js.shards_of(mapped(path), path))
+    elif identity.kind is Kind.KERAS_JSON:
+        from pocketgraph.formats.keras.model_files import weights_beside
+
+        files.add(weights_beside(path))
     elif identity.kind is Kind.ONNX:
         files.update(onnx_file.files_beside(mapped(path), path))
     return sum(map(os.path.getsize, files))

@@ -126,16 +126,23 @@ def shards_of(buffer: Buffer, where: str) -> list[str]:
 
 
 def shards(groups: object, where: str) -> list[str]:
-    """The paths of the files that groups of a manifest are in, in their order."""
+    """The paths of the files that groups of a manifest are in, in their order.
+
+    Raises:
+        KeyError, TypeError: a group has none.
+        FormatError: one is no text, is not there, or elsewhere than below the model's folder.
+    """
     return [_shard(path, where) for group in (groups if isinstance(groups, list) else ()) for path in group["paths"]]
 
 
-def _shard(name: str, where: str) -> str:
+def _shard(name: object, where: str) -> str:
     """A shard's path; it lies in the model's folder or below it.
 
     Raises:
-        FormatError: it is not there, or elsewhere.
+        FormatError: it is no text, is not there, or elsewhere.
     """
+    if not isinstance(name, str):
+        raise FormatError(f"the manifest of weights names {name!r:.80} as a file", where=where)
     path = path_below(os.path.dirname(os.path.abspath(where)), name)
     if not path:
         raise FormatError(f"weights are to be in '{name}', which is no file beside it", where=where)

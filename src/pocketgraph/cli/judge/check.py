@@ -83,10 +83,10 @@ def show(found: Support) -> None:
         echo(f"{found.target}: no; {found.refusal}")
     else:
         lacking = sum(bool(name) for name in found.reasons)  # "" is the graph as a whole
-        echo(
-            f"{found.target}: no, {lacking:,} of {counted(len(found.nodes), 'node')} "
-            f"{'stands' if lacking == 1 else 'stand'} in the way"
+        some = (
+            f", {lacking:,} of {counted(len(found.nodes), 'node')} {'stands' if lacking == 1 else 'stand'} in the way"
         )
+        echo(f"{found.target}: no{some if lacking else ''}")
     for obstacle in found.obstacles:
         nodes = f"{obstacle.op} x {len(obstacle.nodes)} ({listed(obstacle.nodes, 3, quoted=True)})"  # --json lists all
         help_text = f"; {obstacle.hint}" if obstacle.hint else ""
