@@ -1086,3 +1086,13 @@ def test_two_points_of_right_answers_may_be_lost_wherever_the_data_say_which_are
     monkeypatch.setattr("pocketgraph.apps.shipping.ship.quantize", quantized)
     ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz")
     assert seen == [points]
+
+
+def test_no_app_is_proposed_of_a_model_without_inputs(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pocketgraph.save(parse("w = Const(float [1, 2])\ny = Relu(w, T=float)"), tmp_path / "none.pb")
+    assert call("ship", tmp_path / "none.pb", "-o", tmp_path / "out") == 0
+    proposed = capsys.readouterr().out.partition("next:\n")[2]
+    assert "pocketgraph view" in proposed
+    assert "pocketgraph app" not in proposed

@@ -532,3 +532,8 @@ def has_font(name: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_a_model_without_inputs_has_no_application() -> None:
+    with pytest.raises(UsageError, match="the model has no inputs, and nothing can be given to it"):
+        application(parse("w = Const(float [1, 2])\ny = Relu(w, T=float)"))

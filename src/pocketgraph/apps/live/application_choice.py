@@ -17,7 +17,7 @@ from pocketgraph.datasets.picture_input import describe, find_input
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
-from pocketgraph.graph.entry_points import likely_outputs
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, SAME_VALUES
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -173,7 +173,7 @@ def application(
         how: as in PictureModel.
 
     Raises:
-        UsageError: there is no such application, the graph is not for it, or more must be told.
+        UsageError: there is no such application, the graph is not for it or has no inputs, or more must be told.
     """
     from pocketgraph.apps.label_image import Labeler
     from pocketgraph.apps.live.classification import Classification
@@ -182,6 +182,8 @@ def application(
     from pocketgraph.apps.live.speech import SoundModel, SpeechApp
     from pocketgraph.apps.live.timing import BenchmarkApp
 
+    if how.get("input_layer") is None and not likely_inputs(graph):
+        raise UsageError("the model has no inputs, and nothing can be given to it", hint="see pocketgraph summarize")
     kind, output = chosen(graph, output_layer, "detect" if decoder and kind is None else kind, labels)
     if output_layer is None and how.get("input_layer") is None and how.get("preset") is None:
         preset = presets.recognise(graph)

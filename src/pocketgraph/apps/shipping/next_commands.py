@@ -16,6 +16,7 @@ from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import INT64
+from pocketgraph.graph.entry_points import likely_inputs
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
 
@@ -48,7 +49,7 @@ def judging_command(
 
 
 def file_commands(folder: str, outputs: Sequence[str], target: str, *, is_ready: bool) -> list[str]:
-    """What times the file, shows it, and makes an app of it where the target has one.
+    """What times the file, shows it, and makes an app of it where the target has one and the file takes something.
 
     Args:
         folder: what ship wrote.
@@ -59,7 +60,7 @@ def file_commands(folder: str, outputs: Sequence[str], target: str, *, is_ready:
     path = os.path.join(folder, MODEL)
     found = [benchmark_command(path), f"pocketgraph view {quoted_path(path)}"]
     has_app = is_ready and target != "microcontroller"
-    return [*found, app_command(folder, outputs, target)] if has_app else found
+    return [*found, app_command(folder, outputs, target)] if has_app and likely_inputs(load(path)) else found
 
 
 def app_command(folder: str, outputs: Sequence[str], target: str) -> str:
