@@ -41,7 +41,7 @@ LEAST: dict[int, tuple[int, int]] = {
 """By operator: how many operands and results are read unasked."""
 
 
-class Operands(NamedTuple):
+class UntrustedOperator(NamedTuple):
     """An operator: its builtin number, and what it reads and makes.
 
     Attributes:
@@ -61,7 +61,7 @@ class Operands(NamedTuple):
     newer: Table | None
 
 
-def verify_operands(operator: Operands) -> None:
+def verify_operands(operator: UntrustedOperator) -> None:
     """Verifies one operator.
 
     Raises:
@@ -80,7 +80,7 @@ def verify_operands(operator: Operands) -> None:
         raise FormatError(problem)
 
 
-def _of_pad(operator: Operands) -> str:
+def _of_pad(operator: UntrustedOperator) -> str:
     shape, pads = operator.shapes[0], operator.constants(1)
     if shape is None or pads is None or len(pads) != 2 * len(shape):
         return ""
@@ -88,21 +88,21 @@ def _of_pad(operator: Operands) -> str:
     return f"it pads {list(shape)} by {list(pads)}" if min(pads, default=0) < 0 or whole > LARGEST else ""
 
 
-def _of_resize(operator: Operands) -> str:
+def _of_resize(operator: UntrustedOperator) -> str:
     return "it resizes pictures without pixels" if 0 in (operator.shapes[0] or ())[1:3] else ""
 
 
-def _of_split(operator: Operands) -> str:
+def _of_split(operator: UntrustedOperator) -> str:
     parts = operator.option(0)
     return f"it makes {parts} parts and has {operator.results} results" if parts != operator.results else ""
 
 
-def _of_normalization(operator: Operands) -> str:
+def _of_normalization(operator: UntrustedOperator) -> str:
     radius = operator.option(0)
     return "" if 0 <= radius <= WIDEST else f"it normalizes over {radius} channels to each side"
 
 
-def _of_lengths(operator: Operands) -> str:
+def _of_lengths(operator: UntrustedOperator) -> str:
     shape, lengths, axis = operator.shapes[0], operator.constants(1), operator.option(0)
     if not shape or not lengths or not 0 <= axis < len(shape) or shape[axis] < 0:
         return ""
@@ -110,7 +110,7 @@ def _of_lengths(operator: Operands) -> str:
     return "" if is_inside else f"it reverses beyond the {shape[axis]} steps that there are"
 
 
-def _of_diagonals(operator: Operands) -> str:
+def _of_diagonals(operator: UntrustedOperator) -> str:
     shape, diagonal = (*operator.shapes, None, None)[:2]
     if shape is None or diagonal is None or -1 in (*shape, *diagonal):
         return ""
@@ -118,12 +118,12 @@ def _of_diagonals(operator: Operands) -> str:
     return f"diagonals {list(diagonal)} in matrices {list(shape)}" if math.prod(diagonal) < math.prod(needed) else ""
 
 
-def _of_equal_shapes(operator: Operands) -> str:
+def _of_equal_shapes(operator: UntrustedOperator) -> str:
     is_open = any(-1 in (shape or ()) for shape in operator.shapes)
     return "its operands differ in their shapes" if len(set(operator.shapes)) > 1 and not is_open else ""
 
 
-def _of_broadcast(operator: Operands) -> str:
+def _of_broadcast(operator: UntrustedOperator) -> str:
     first, second = operator.constants(0), operator.constants(1)
     if first is None or second is None:
         return ""
@@ -132,7 +132,7 @@ def _of_broadcast(operator: Operands) -> str:
     return "" if fit else f"the shapes {list(first)} and {list(second)} do not fit together"
 
 
-def _of_dilation(operator: Operands) -> str:
+def _of_dilation(operator: UntrustedOperator) -> str:
     shape, steps = operator.shapes[0], operator.constants(1)
     if shape is None or not steps or len(steps) != len(shape):
         return ""
@@ -140,11 +140,11 @@ def _of_dilation(operator: Operands) -> str:
     return f"it dilates {list(shape)} by {list(steps)}" if min(steps) < 1 or whole > LARGEST else ""
 
 
-def _of_case(operator: Operands) -> str:
+def _of_case(operator: UntrustedOperator) -> str:
     return "it has fewer than two branches" if operator.newer is None or len(operator.newer.numbers(0)) < 2 else ""
 
 
-def _of_gather(operator: Operands) -> str:
+def _of_gather(operator: UntrustedOperator) -> str:
     if operator.newer is None:
         return "its options are missing"
     offsets, collapsed, started, sizes = (operator.newer.numbers(slot, "i64") for slot in (0, 1, 2, 4))
@@ -157,7 +157,7 @@ def _of_gather(operator: Operands) -> str:
     )
 
 
-def _of_scatter(operator: Operands) -> str:
+def _of_scatter(operator: UntrustedOperator) -> str:
     if operator.newer is None:
         return "its options are missing"
     windows, inserted, scattered = (operator.newer.numbers(slot, "i64") for slot in (1, 2, 3))
@@ -166,7 +166,7 @@ def _of_scatter(operator: Operands) -> str:
     return _of_indexed_axes(operator, 4, scattered, fits)
 
 
-def _of_indexed_axes(operator: Operands, slot: int, axes: tuple[int, ...], fits: bool) -> str:
+def _of_indexed_axes(operator: UntrustedOperator, slot: int, axes: tuple[int, ...], fits: bool) -> str:
     """Of indices that are vectors along an axis that a slot tells, with a number for each of ``axes``."""
     assert operator.newer is not None
     shape, indices = operator.shapes[0] or (), operator.shapes[1] or ()
@@ -179,7 +179,7 @@ def _are_axes(axes: tuple[int, ...], rank: int) -> bool:
     return len(set(axes)) == len(axes) and all(0 <= axis < rank for axis in axes)
 
 
-CHECKS: dict[int, Callable[[Operands], str]] = {
+CHECKS: dict[int, Callable[[UntrustedOperator], str]] = {
     **dict.fromkeys(PADS, _of_pad), **dict.fromkeys(RESIZES, _of_resize), LRN: _of_normalization, SPLIT: _of_split,
     REVERSE_SEQUENCE: _of_lengths, MATRIX_SET_DIAG: _of_diagonals, BROADCAST_ARGS: _of_broadcast,
     ATAN2: _of_equal_shapes, SHIFT: _of_equal_shapes, DILATE: _of_dilation, CASE: _of_case, GATHER: _of_gather,

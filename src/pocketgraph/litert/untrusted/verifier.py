@@ -34,7 +34,7 @@ from pocketgraph.litert.untrusted.file_tables import (
     TABLES,
     VARIANT,
 )
-from pocketgraph.litert.untrusted.operand_checks import LARGEST, Operands, verify_operands
+from pocketgraph.litert.untrusted.operand_checks import LARGEST, UntrustedOperator, verify_operands
 from pocketgraph.litert.writing import schema
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
@@ -288,7 +288,7 @@ class _Model:
         options = self._verify_options(operator, self.codes[code], graphs)
         operands = [tensors[number] if number >= 0 else None for number in read]
         verify_operands(
-            Operands(
+            UntrustedOperator(
                 self.codes[code],
                 [None if tensor is None else tensor.declared for tensor in operands],
                 lambda place: self._integers(operands[place]) if place < len(operands) else None,
