@@ -12,6 +12,7 @@ from fuzz.model_readers import LOOKED_AT, PROTO_WORDS
 from fuzz.mutations import message_changed, table_changed
 from fuzz.targets import ROOT, files, folder, stored, target
 from pocketgraph import formats
+from pocketgraph.errors import FormatError
 from pocketgraph.formats import crc32c
 from pocketgraph.formats.checkpoints import bundle_tensor, snappy, sstable
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, read_state
@@ -33,7 +34,7 @@ def look(prefix: str) -> None:
             tensor = tensors[name]
             if tensor.size <= LOOKED_AT:
                 tensor.numpy()
-        except formats.FormatError:
+        except FormatError:
             continue
     keys_by_variable(tensors)
 

@@ -303,8 +303,8 @@ def with_own_memory(program: Program) -> Program:
     latest: dict[Value, int] = {}  # where what has a value's memory is read last
     operations: list[Operation] = []
     for at, operation in enumerate(program.operations):
-        result, source = operation.outputs[0], _reused(operation, program.inputs, uses)
-        if source is not None and result not in program.outputs:
+        source = _reused(operation, program.inputs, uses)
+        if source is not None and (result := operation.outputs[0]) not in program.outputs:
             root = home.get(source, source)
             if operation.code == "RESHAPE" or uses[root] == 1:
                 if operation.code != "RESHAPE" and latest.get(root, at) > at:

@@ -29,6 +29,7 @@ KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
 CHECKS = ops_with("checks")
+IN_NUMPY = ops_with("sooner_in_numpy")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
@@ -128,7 +129,9 @@ class DynamicPartPlanner:
 
             self._lowered = LOWERINGS
         node = item.node
-        if node.op not in self._lowered or (self.able is not None and node.name not in self.able):
+        if node.op not in self._lowered or node.op in IN_NUMPY:
+            return False
+        if self.able is not None and node.name not in self.able:
             return False
         if node.op in CHECKS:
             from pocketgraph.graph.opdefs import is_stateful  # which a stored plan does without
