@@ -14,6 +14,7 @@ from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
 NO_ARITHMETIC = MOVES | SAME_ELEMENTS | PLACEHOLDERS | ops_with("shape") | {"Const"}
+TABLES = ops_with("table")
 OTHERS = {"c": ("tflite", "onnx"), "coreml": ("tflite", "onnx"), "onnx": ("tflite",)}
 """Targets that may have what another one lacks."""
 FILES = {"tflite": "a .tflite", "onnx": "an .onnx"}
@@ -24,7 +25,7 @@ MOST_TENSORS = 4
 def help_with_refusal(model: ExportModel, target: str, refused: Collection[str]) -> str:
     """What to type next where a target has nothing for some nodes, in what is true of this model.
 
-    "" where ``help_with`` has something for each of them, or there is no way.
+    "" where ``help_with`` has something for each of them but tables, or there is no way.
 
     Args:
         model: what was to be exported.
@@ -33,7 +34,10 @@ def help_with_refusal(model: ExportModel, target: str, refused: Collection[str])
     """
     graph, entry = model.graph, model.main
     names = {before_rounds(name)[0] for name in refused}
-    if not names <= graph.nodes.keys() or all(help_with(graph, name) for name in refused):
+    if not names <= graph.nodes.keys():
+        return ""
+    tables = {name for name in names if graph[name].op in TABLES}  # of them what looks up in them tells
+    if all(help_with(graph, name) for name in refused if name not in tables):
         return ""
     ways = []
     if len(model.entries) == 1 and all(node.op not in BINARY_SWITCHES for node in graph):  # no cut inside a loop
