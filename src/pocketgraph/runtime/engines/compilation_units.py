@@ -20,6 +20,8 @@ SAME = ops_with("passes", "loop_condition") | {"PlaceholderWithDefault"}
 STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp", "ControlTrigger"}
 """Ops that the engine itself carries out, without a kernel."""
 
+IN_NUMPY = ops_with("sooner_in_numpy")
+"""Ops that are compiled for files, and left to NumPy in a session that may use several engines."""
 OF_TRAINED_LAYERS = ("BackpropFilter", "BatchNormGrad", "BatchNormGradV2", "BatchNormGradV3")
 """How the ops of gradients end whose layers may be steps of their own (trained_layers.py)."""
 

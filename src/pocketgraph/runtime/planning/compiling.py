@@ -10,7 +10,7 @@ from pocketgraph.graph import DType, Graph, Shape, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with, user_ops
-from pocketgraph.runtime.engines.compilation_units import OF_TRAINED_LAYERS, Plan
+from pocketgraph.runtime.engines.compilation_units import IN_NUMPY, OF_TRAINED_LAYERS, Plan
 from pocketgraph.runtime.engines.needed import Item, with_producers
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pocketgraph.litert.lowering import Unsupported
     from pocketgraph.litert.part_lowering import Trial
 
-IN_NUMPY = ops_with("sooner_in_numpy")
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 

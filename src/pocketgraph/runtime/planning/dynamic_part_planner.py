@@ -17,7 +17,7 @@ from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import HEAVY, PASSES_OR_ENTERS, ops_with
 from pocketgraph.litert.cost_model import FEW_SCORES
-from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
+from pocketgraph.runtime.engines.compilation_units import IN_NUMPY, PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import is_worth_it
@@ -29,7 +29,6 @@ KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
 CHECKS = ops_with("checks")
-IN_NUMPY = ops_with("sooner_in_numpy")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
