@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import subprocess
 import sys
-import textwrap
+from collections.abc import Iterator
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -21,31 +23,43 @@ from pocketgraph.part_files import is_abandoned, part_name
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are forked and looked up")
 
-KILLED = """
-import os, sys
+WRITERS = """
+import os, sys, traceback
 from pocketgraph.formats.files import write_atomically
 from formats.test_killed_writers import values
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 
-place, number, shards, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-steps = 0
-
 def counted(call):
     def step(*arguments, **named):
-        global steps
-        steps += 1
-        if steps > last:
+        global left
+        left -= 1
+        if left < 0:
             os._exit(9)
         return call(*arguments, **named)
     return step
 
-for name in ("replace", "link", "unlink", "fsync"):
-    setattr(os, name, counted(getattr(os, name)))
-if shards:
-    write_checkpoint(place, values(number), shards)
-else:
-    write_atomically(place, b"%d" % number * 1000)
+def write(place, number, shards):
+    for name in ("replace", "link", "unlink", "fsync"):
+        setattr(os, name, counted(getattr(os, name)))
+    if shards:
+        write_checkpoint(place, values(number), shards)
+    else:
+        write_atomically(place, b"%d" % number * 1000)
+
+for line in sys.stdin:
+    place, *numbers = line.rstrip("\\n").split("\\0")
+    number, shards, left = map(int, numbers)
+    process = os.fork()
+    if process == 0:
+        try:
+            write(place, number, shards)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
+"""Forks a writer a line, each a process of its own: imports are done once."""
 
 
 def values(number: int) -> dict[str, Tensor]:
@@ -55,14 +69,31 @@ def values(number: int) -> dict[str, Tensor]:
     }
 
 
+@functools.cache
+def writers() -> subprocess.Popen[str]:
+    tests = str(pathlib.Path(__file__).parents[1])
+    program = f"import sys; sys.path[:0] = [{tests!r}]\n{WRITERS}"
+    return subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, encoding="utf-8")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _writers_end() -> Iterator[None]:
+    yield
+    if writers.cache_info().currsize:
+        writers().communicate()
+        writers.cache_clear()
+
+
 def killed(place: pathlib.Path, number: int, shards: int, last: int) -> bool:
     """Whether a writer was ended after so many steps."""
-    tests = str(pathlib.Path(__file__).parents[1])
-    program = f"import sys; sys.path[:0] = [{tests!r}]\n{textwrap.dedent(KILLED)}"
-    arguments = [sys.executable, "-c", program, str(place), str(number), str(shards), str(last)]
-    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
-    assert ended.returncode in (0, 9), ended.stderr
-    return ended.returncode == 9
+    process = writers()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\0".join(map(str, (place, number, shards, last))) + "\n")
+    process.stdin.flush()
+    ended = int(process.stdout.readline())
+    assert ended in (0, 9)
+    return ended == 9
 
 
 def content(prefix: pathlib.Path) -> int:
