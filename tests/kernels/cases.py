@@ -6,9 +6,9 @@ FAMILY.pb.gz has the cases of a family of kernels, each under the name of the li
 
 from __future__ import annotations
 
+import functools
 import gzip
 import pathlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +47,11 @@ def from_list(source: str) -> list[Case]:
     return [case for family in FAMILIES for case in cases(family) if case.source == source]
 
 
-def cases(file: str) -> Iterator[Case]:
-    """The cases of one file, in its order."""
+@functools.cache
+def cases(file: str) -> tuple[Case, ...]:
+    """The cases of one file, in its order, read once; no array of theirs can be written to."""
     graph = formats.from_bytes(gzip.decompress((FOLDER / f"{file}.pb.gz").read_bytes()))
+    found = []
     for node in graph:
         if "/" in node.name:
             continue
@@ -61,7 +63,8 @@ def cases(file: str) -> Iterator[Case]:
                 break
             expected.append(graph[name].tensor.numpy())
         source, _, name = node.name.rpartition(".")
-        yield Case(node.replace(name=name), inputs, tuple(expected), source)
+        found.append(Case(node.replace(name=name), inputs, tuple(expected), source))
+    return tuple(found)
 
 
 def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:
