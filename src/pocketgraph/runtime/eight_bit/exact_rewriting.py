@@ -160,7 +160,7 @@ class ExactCodes:
         floats, known = self.graph.constant(source.data_inputs[0]), self.spans[source.name].known
         if floats is None or known is None:
             return None
-        return quantized(floats.numpy(), *known, BYTE, "MIN_FIRST", least=_least(source))[0]
+        return quantized(floats.numpy(), *known, BYTE, "MIN_FIRST", least=least_range(source))[0]
 
     # Operations
 
@@ -172,7 +172,7 @@ class ExactCodes:
             self.units[node.name] = RangeNumber(1.0)
             write.op("Identity", node.data_inputs[0], *node.control_inputs, name=node.name)
             return
-        span = write.widened(low, high, _least(node))
+        span = write.widened(low, high, least_range(node))
         self.spans[node.name] = span
         self.around_zero.add(span)
         found = write.codes(node.data_inputs[0], span)
@@ -376,5 +376,6 @@ def has_no_halves(span: Span, scale: RangeNumber) -> bool:
     return not bool((values[values < 0] % 1 == 0.5).any())
 
 
-def _least(node: Node) -> float:
+def least_range(node: Node) -> float:
+    """The share of its ends, or of 1, that the range of a QuantizeV2 has at least."""
     return float(node.attr("ensure_minimum_range", 0.01))

@@ -13,12 +13,12 @@ not kept; ``Session(…, exact=True)`` leaves the graph alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node, const, node_name
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.op_traits import ENTER
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
@@ -34,10 +34,11 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import EightBitParts, Range
-from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
+from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes, least_range
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
 from pocketgraph.runtime.eight_bit.quantized_operands import operands
-from pocketgraph.runtime.eight_bit.rounding import rounded_values
+from pocketgraph.runtime.eight_bit.range_numbers import RangeNumber
+from pocketgraph.runtime.eight_bit.ranges import RangeWriter
 
 ATTRS = (
     "strides", "padding", "ksize", "transpose_a", "transpose_b", "N", "Tshape", "align_corners", "half_pixel_centers",
@@ -75,73 +76,69 @@ class _Floats:
     def __init__(self, parts: EightBitParts) -> None:
         self.parts = parts
         self.graph = parts.graph
+        self.write = RangeWriter(self.graph.nodes)
 
     def rewritten(self) -> Graph:
         nodes: list[Node] = []
         for node in self.graph:
             if node.name in self.parts.inside:
-                nodes += self.in_floats(node)
+                self.write.begin(node)
+                self.in_floats(node)
+                nodes += self.write.nodes
             elif node.op == "Dequantize" and node_name(node.data_inputs[0]) in self.parts.inside:
                 nodes.append(Node(node.name, "Identity", [node.data_inputs[0], *node.control_inputs], {"T": FLOAT}))
             else:
                 nodes.append(node)
         return self.graph.replace(nodes)
 
-    def in_floats(self, node: Node) -> Iterator[Node]:
-        """What stands for a node of a part; the node's name gives its floats."""
+    def in_floats(self, node: Node) -> None:
+        """Writes what stands for a node of a part; the node of its name gives its floats."""
         if node.op == "RequantizationRange":
             return
+        write = self.write
         grid = None if self.is_rounded_later(node) else self.parts.grid(node.name)
         shift = self.shift(node)
-        last = node.name if grid is None else self.fresh(f"{node.name}/float")
-        name = last if shift == 0 else self.fresh(f"{node.name}/unshifted")
-        refs = []
-        for index, operand in enumerate(operands(node)):
-            if node_name(operand.codes) in self.parts.inside:
-                refs.append(operand.codes)
-                continue
-            opened = self.fresh(f"{node.name}/operand_{index}")
-            yield Node(opened, "Dequantize", list(operand), {"T": QUINT8, "mode": b"MIN_FIRST"})
-            refs.append(opened)
+        last = node.name if grid is None else write.fresh("float")
+        name = last if shift == 0 else write.fresh("unshifted")
+        refs = [
+            codes if node_name(codes) in self.parts.inside
+            else write.op("Dequantize", codes, low, high, T=QUINT8, mode=b"MIN_FIRST")
+            for codes, low, high in operands(node)
+        ]  # fmt: skip
         for index, (gain, offset) in enumerate(self.sum_lines(node)):
-            for op, number, neutral in (("Mul", gain, 1.0), ("Add", offset, 0.0)):
-                if number == neutral:
-                    continue
-                constant = const(self.fresh(f"{node.name}/{op.lower()}_{index}_by"), number, FLOAT)
-                made = self.fresh(f"{node.name}/{op.lower()}_{index}")
-                yield constant
-                yield Node(made, op, [refs[index], constant.name], {"T": FLOAT})
-                refs[index] = made
+            refs[index] = write.scaled(refs[index], RangeNumber(gain), RangeNumber(offset))
         if node.op in FLOAT_OPS:
             attrs: dict[str, Any] = {key: node.attrs[key] for key in ATTRS if key in node.attrs}
-            attrs["T"] = FLOAT
             if node.op in ("QuantizedConv2D", "QuantizedMatMul"):
                 attrs[MAY_QUANTIZE] = True
             if node.op == "QuantizedConcat":
                 refs.insert(0, node.data_inputs[0])
             elif node.op in ("QuantizedReshape", "QuantizedResizeBilinear"):
                 refs.append(node.data_inputs[1])
-            yield Node(name, FLOAT_OPS[node.op], [*refs, *node.control_inputs], attrs)
+            write.op(FLOAT_OPS[node.op], *refs, *node.control_inputs, name=name, **attrs)
         elif node.op == "QuantizeV2" and self.parts.has_grids() and self.parts.is_rounded(node):
-            yield from rounded_values(node, name, self.fresh)
+            self.round_to_codes(node, name)
         else:
-            source = refs[0] if refs else node.data_inputs[0]
-            yield Node(name, "Identity", [source, *node.control_inputs], {"T": FLOAT})
-        if shift != 0:
-            moved = const(self.fresh(f"{node.name}/shift"), shift, FLOAT)
-            yield moved
-            if node.op == "Requantize" and self.parts.fixed_range(node) is None:
-                yield from self.limited(node, name, shift)
-            else:
-                yield Node(last, "Add", [name, moved.name], {"T": FLOAT})
+            write.op("Identity", refs[0] if refs else node.data_inputs[0], *node.control_inputs, name=name)
+        if shift != 0 and node.op == "Requantize" and self.parts.fixed_range(node) is None:
+            low, high = (self.parts.number(node, place) or 0.0 for place in (3, 4))
+            above = write.op("Maximum", write.op("Add", name, shift), low + shift)
+            write.op("Minimum", above, high + shift, name=last)  # no code stands for zero there, so there is no grid
+        elif shift != 0:
+            write.op("Add", name, shift, name=last)
         if grid is not None:
-            ends = [
-                const(self.fresh(f"{node.name}/{end}"), value, FLOAT)
-                for end, value in zip(("low", "high"), grid, strict=True)
-            ]
-            yield from ends
-            refs = [last, *(end.name for end in ends)]
-            yield Node(node.name, "FakeQuantWithMinMaxVars", refs, {"num_bits": 8, MAY_QUANTIZE: True})
+            ends = map(write.constant, map(float, grid))
+            attrs = {"num_bits": 8, MAY_QUANTIZE: True}
+            write.nodes.append(Node(node.name, "FakeQuantWithMinMaxVars", [last, *ends], attrs))
+
+    def round_to_codes(self, node: Node, name: str) -> None:
+        """Rounds what a QuantizeV2 reads to the values of its codes, in a range that is found while running."""
+        write, do = self.write, self.write.number
+        source, low, high = node.data_inputs[:3]
+        span = write.widened(RangeNumber(None, low), RangeNumber(None, high), least_range(node))
+        scale = do("RealDiv", 255.0, do("Sub", span.high, span.low))
+        start, levels = (write.away(write.op("Mul", of, scale)) for of in (span.low, source))
+        write.op("RealDiv", write.op("Minimum", levels, write.op("Add", start, 255.0)), scale, name=name)
 
     def shift(self, node: Node) -> float:
         """What rounding in the original adds to all values alike, as far as that is known before the run.
@@ -189,27 +186,9 @@ class _Floats:
         wanted = bias_range(*limits[0], *limits[1])
         return [(1.0, bias_offset(mine, wanted)) for mine in limits]
 
-    def limited(self, node: Node, source: str, shift: float) -> Iterator[Node]:
-        """Values held to a range in which no code stands for zero, and which thus has no grid."""
-        low, high = self.parts.number(node, 3) or 0.0, self.parts.number(node, 4) or 0.0
-        ends = [
-            const(self.fresh(f"{node.name}/{n}"), v, FLOAT) for n, v in (("low", low + shift), ("high", high + shift))
-        ]
-        yield from ends
-        moved, above = self.fresh(f"{node.name}/moved"), self.fresh(f"{node.name}/above")
-        yield Node(moved, "Add", [source, self.fresh(f"{node.name}/shift")], {"T": FLOAT})
-        yield Node(above, "Maximum", [moved, ends[0].name], {"T": FLOAT})
-        yield Node(node.name, "Minimum", [above, ends[1].name], {"T": FLOAT})
-
     def is_rounded_later(self, node: Node) -> bool:
         readers = self.parts.readers.get(node.name, ())
         return node.op in MOVES and len(readers) == 1 and readers[0].op in ROUNDED_LATER
-
-    def fresh(self, name: str) -> str:
-        """A name that no node has."""
-        while name in self.graph.nodes:
-            name += "_"
-        return name
 
 
 def sum_line(limits: Range, wanted: Range) -> tuple[float, float]:
