@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pocketgraph.graph import Node
 from pocketgraph.kernels.op_table import OpTable
@@ -15,8 +15,22 @@ Converter: TypeAlias = Callable[["OnnxEmit", Node], Any]
 """Called with an emitter and a node: reads the node's operands from ``emit``, adds operators, and
 gives back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported``
 for what ONNX cannot say."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops", "CONVERTERS")
 """What turns each op into ONNX operators."""
 
-converts = CONVERTERS.enters
+
+def converts(*ops: str) -> Callable[[Function], Function]:
+    """Enters the decorated function for these ops; its parameters behind the node are the node's first operands."""
+
+    def enter(function: Function) -> Function:
+        count = function.__code__.co_argcount - 2
+
+        def converter(emit: OnnxEmit, node: Node) -> Any:
+            return function(emit, node, *map(emit.input, range(count)))
+
+        CONVERTERS.enters(*ops)(converter)
+        return function
+
+    return enter

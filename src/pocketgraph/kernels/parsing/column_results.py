@@ -1,4 +1,4 @@
-"""Dense, sparse and ragged tensors from the columns of a batch of Examples.
+"""A feature of a batch of Examples, a column, and the dense, sparse and ragged tensors made of columns.
 
 What does not fit is left to the general way, which has TensorFlow's errors.
 """
@@ -6,12 +6,39 @@ What does not fit is left to the general way, which has TensorFlow's errors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.record_column import RecordColumn
+
+
+class RecordColumn(NamedTuple):
+    """A feature of all records.
+
+    Attributes:
+        values: one record's after the other's; what has as many in each may be of any shape.
+        each: how many values each record has, -1 where it has no such feature: int64 (records,), or one number for all.
+        records: how many there are.
+    """
+
+    values: Array
+    each: Array | int
+    records: int
+
+    @classmethod
+    def of(cls, found: Sequence[Array | None], dtype: DType) -> RecordColumn:
+        """Of the values of each record, None where it has no such feature."""
+        each = np.array([-1 if values is None else values.size for values in found], np.int64)
+        parts = [values for values in found if values is not None]
+        return cls(np.concatenate(parts) if parts else np.empty(0, dtype.numpy), each, len(found))
+
+    def counts(self) -> Array:
+        """int64 (records,): how many values each record has; -1 where it has no such feature."""
+        return np.full(self.records, self.each) if isinstance(self.each, int) else self.each
+
 
 FEW_PLACES = 1 << 13
 """Places of values, were all lists as long as the longest, of which looking at each is quicker than counting."""

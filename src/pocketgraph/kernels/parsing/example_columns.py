@@ -15,12 +15,12 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_keys import columns_by_keys
 from pocketgraph.kernels.parsing.example_layout import columns_by_layout
 from pocketgraph.kernels.parsing.example_pattern import Memory, columns_by_pattern
 from pocketgraph.kernels.parsing.example_walk import columns_by_walk
 from pocketgraph.kernels.parsing.record_bytes import PADDING, IrregularError
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, read_varint
 
 LEAST_TOGETHER = 48  # records of a batch; below, one after the other is quicker

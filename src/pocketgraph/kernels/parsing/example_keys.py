@@ -16,11 +16,11 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_layout import column_at, expect_entries, first_entries
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE
 from pocketgraph.kernels.parsing.example_walk import MOST_KEY
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, expect, sizes_at
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 
 MOST_ENTRIES = 256  # of a record, which are found one after the other
 MASKS = np.array([(1 << 8 * count + 8) - 1 for count in range(8)], np.uint64)

@@ -15,10 +15,10 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
 from pocketgraph.kernels.parsing.example_walk import SHORT, SKIPPED, TAGS, FeatureKeys, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import all_true, expect, joined, sizes_at, texts, varints, windows
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import read_varint
 
 MOST_COMPARED = 400  # bytes of entries that are compared together

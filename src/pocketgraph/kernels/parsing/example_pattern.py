@@ -17,6 +17,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
 from pocketgraph.kernels.parsing.example_walk import (
     LISTED,
@@ -33,7 +34,6 @@ from pocketgraph.kernels.parsing.example_walk import (
     row_of,
 )
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, list_of_texts
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, read_varint, varint
 
 FIRST_LEARNED = 1024  # records that are read in other ways before a pattern is made: as long as making it takes

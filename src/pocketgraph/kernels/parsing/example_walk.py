@@ -18,9 +18,9 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, list_of_texts, varints
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, read_varint
 
 TAGS = {STRING: TEXTS, FLOAT: FLOATS, INT64: INTEGERS}

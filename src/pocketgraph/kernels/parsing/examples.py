@@ -13,12 +13,11 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
+from pocketgraph.kernels.parsing.column_results import RecordColumn, dense_of, ragged_of, sparse_of
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, shown, texts
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel

@@ -1,8 +1,13 @@
-"""DecodeProtoV2: fields of serialized protocol buffer messages as tensors; so TF-Ranking's models take examples."""
+"""DecodeProtoV2: fields of serialized protocol buffer messages as tensors; so TF-Ranking's models take examples.
+
+Source of what describes a message: descriptor.proto of the protobuf project (FileDescriptorSet and what is in it).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,23 +16,116 @@ from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, reserve, strings
-from pocketgraph.kernels.parsing import message_types as kinds
-from pocketgraph.kernels.parsing.message_types import MessageField, message_fields
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.c_escapes import unescaped
+
+DOUBLE, FLOAT, INT64, UINT64, INT32, FIXED64, FIXED32, BOOL, STRING, GROUP, MESSAGE, BYTES, UINT32, ENUM = range(1, 15)
+SFIXED32, SFIXED64, SINT32, SINT64 = range(15, 19)
+TEXTS = (STRING, GROUP, MESSAGE, BYTES)
+FILE, INSIDE = (4, 5), (3, 4)
+"""The fields with messages and enums, of a file and of a message."""
+DEEPEST = 100
+REPEATED = 3
+"""The label of fields that may stand several times."""
+
+
+@dataclass(frozen=True)
+class MessageField:
+    """One field of a message; ``kind`` is its type, a number above, ``default`` what it is where it is missing."""
+
+    name: str
+    number: int
+    kind: int
+    is_repeated: bool
+    default: Any
+
+
+@lru_cache(maxsize=16)
+def message_fields(files: bytes, name: str) -> dict[str, MessageField]:
+    """The fields of the message ``name`` (with its package), by name.
+
+    Args:
+        files: a FileDescriptorSet.
+        name: of the message.
+
+    Raises:
+        RunError: the files are damaged, or no message has the name.
+    """
+    enums: dict[str, int] = {}
+    found: list[bytes] = []
+    try:
+        for file in _parts(files, 1):
+            _collect(file, _text(file, 2), FILE, name, found, enums)
+        if found:
+            return {field.name: field for field in (_field(part, enums) for part in _parts(found[0], 2))}
+    except ValueError as error:
+        raise RunError(f"the descriptors of message type '{name}' are damaged: {error}") from error
+    raise RunError(f"No descriptor found for message type {name}")
+
+
+def _collect(
+    part: bytes, scope: str, numbers: tuple[int, int], name: str, found: list[bytes], enums: dict[str, int]
+) -> None:
+    """Looks through a file or a message, whose messages and enums are in the fields ``numbers``."""
+    if scope.count(".") > DEEPEST:
+        raise ValueError(f"messages lie more than {DEEPEST} deep in each other")
+    for enum in _parts(part, numbers[1]):
+        full = f"{scope}.{_text(enum, 1)}".strip(".")
+        for value in _parts(enum, 2):
+            number = wire.int32(dict(_plain(value)).get(2, 0))
+            enums.setdefault(full, number)  # the first one is the default
+            enums[f"{full}/{_text(value, 1)}"] = number
+    for message in _parts(part, numbers[0]):
+        full = f"{scope}.{_text(message, 1)}".strip(".")
+        if full == name:
+            found.append(message)
+        _collect(message, f"{scope}.{_text(message, 1)}", INSIDE, name, found, enums)
+
+
+def _field(part: bytes, enums: dict[str, int]) -> MessageField:
+    numbers = dict(_plain(part))
+    kind, is_repeated = numbers.get(5, 0), numbers.get(4) == REPEATED
+    given = _parts(part, 7)
+    text = given[0].decode() if given and not is_repeated else ""
+    enum = _text(part, 6).strip(".")
+    default: Any
+    if kind in TEXTS:
+        default = unescaped(text.encode()) if kind == BYTES else text.encode()
+    elif kind == ENUM:
+        default = enums.get(f"{enum}/{text}" if text else enum, 0)
+    elif kind == BOOL:
+        default = text == "true"
+    else:
+        default = float(text or 0) if kind in (DOUBLE, FLOAT) else int(text or 0)
+        default = float(np.float32(default)) if kind == FLOAT else default
+    return MessageField(_text(part, 1), numbers.get(3, 0), kind, is_repeated, default)
+
+
+def _parts(message: bytes, number: int) -> list[bytes]:
+    return [bytes(value) for n, kind, value in wire.payloads(message) if (n, kind) == (number, wire.LEN)]
+
+
+def _plain(message: bytes) -> list[tuple[int, int]]:
+    return [(n, value) for n, kind, value in wire.payloads(message) if kind == wire.VARINT]
+
+
+def _text(message: bytes, number: int) -> str:
+    return b"".join(_parts(message, number)[-1:]).decode()
+
 
 Bytes = bytes  # the op's input has the name
 INLINE = b"bytes://"
 TYPES = {
-    kinds.DOUBLE: ("double",), kinds.FLOAT: ("float", "double"), kinds.INT64: ("int64",), kinds.UINT64: ("uint64",),
-    kinds.INT32: ("int32", "int64"), kinds.FIXED64: ("uint64",), kinds.FIXED32: ("uint32",), kinds.BOOL: ("bool",),
-    kinds.UINT32: ("uint32",), kinds.ENUM: ("int32",), kinds.SFIXED32: ("int32", "int64"), kinds.SFIXED64: ("int64",),
-    kinds.SINT32: ("int32", "int64"), kinds.SINT64: ("int64",), **dict.fromkeys(kinds.TEXTS, ("string",)),
+    DOUBLE: ("double",), FLOAT: ("float", "double"), INT64: ("int64",), UINT64: ("uint64",),
+    INT32: ("int32", "int64"), FIXED64: ("uint64",), FIXED32: ("uint32",), BOOL: ("bool",),
+    UINT32: ("uint32",), ENUM: ("int32",), SFIXED32: ("int32", "int64"), SFIXED64: ("int64",),
+    SINT32: ("int32", "int64"), SINT64: ("int64",), **dict.fromkeys(TEXTS, ("string",)),
 }  # fmt: skip
 """The types that a field can have as a tensor."""
 FIXED = {
-    kinds.DOUBLE: "<f8", kinds.FLOAT: "<f4", kinds.FIXED64: "<u8", kinds.FIXED32: "<u4", kinds.SFIXED32: "<i4",
-    kinds.SFIXED64: "<i8",
+    DOUBLE: "<f8", FLOAT: "<f4", FIXED64: "<u8", FIXED32: "<u4", SFIXED32: "<i4",
+    SFIXED64: "<i8",
 }  # fmt: skip
 """How numbers of a fixed length are laid out."""
 
@@ -94,7 +192,7 @@ def _values(message: Bytes, wanted: dict[int, MessageField]) -> dict[int, list[A
             values = _read(field.kind, form, payload)
             if field.is_repeated:
                 found[number] += values
-            elif form != wire.LEN or field.kind in kinds.TEXTS:
+            elif form != wire.LEN or field.kind in TEXTS:
                 found[number] = values or found[number]
                 alone.update([number] * len(values))
             elif number in alone:
@@ -108,7 +206,7 @@ def _values(message: Bytes, wanted: dict[int, MessageField]) -> dict[int, list[A
 
 def _read(kind: int, form: int, payload: Any) -> list[Any]:
     """The values of a field's payload; none where it has the form of another type."""
-    if kind in kinds.TEXTS:
+    if kind in TEXTS:
         return [payload] if form == wire.LEN else []
     if kind in FIXED:
         layout = np.dtype(FIXED[kind])
@@ -120,15 +218,15 @@ def _read(kind: int, form: int, payload: Any) -> list[Any]:
 
 
 def _number(kind: int, value: int) -> int | bool:
-    if kind in (kinds.INT32, kinds.ENUM):
+    if kind in (INT32, ENUM):
         return wire.int32(value)
-    if kind in (kinds.UINT32, kinds.SINT32):
+    if kind in (UINT32, SINT32):
         value &= 0xFFFF_FFFF
-    if kind in (kinds.SINT32, kinds.SINT64):
+    if kind in (SINT32, SINT64):
         return value >> 1 ^ -(value & 1)
-    if kind == kinds.BOOL:
+    if kind == BOOL:
         return value != 0
-    return wire.signed(value) if kind == kinds.INT64 else value
+    return wire.signed(value) if kind == INT64 else value
 
 
 def _column(rows: list[list[Any]], field: MessageField, kind: DType, batch: tuple[int, ...]) -> Array:

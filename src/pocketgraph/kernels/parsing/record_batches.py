@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.parsing.column_results import RecordColumn
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES, features_of, kind_of, values_of
-from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError
 
 UNKNOWN = b"<unknown>"  # the name of a record that has none

@@ -1,4 +1,5 @@
-"""Crosses of categorical features: every combination of a row's values, as joined texts or as hashes."""
+"""Crosses of categorical features: every combination of a row's values, as joined texts or as hashes;
+of sparse and of ragged rows, and as ``tf.contrib.layers`` made them, with an older hash."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,9 @@ import numpy as np
 from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.kernels.arrays import Array, integer, ints, strings
-from pocketgraph.kernels.murmur_hash import MASK, MULTIPLIER
+from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, MASK, MULTIPLIER, SEED
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.hashing import CATEGORIES, fingerprint64
 from pocketgraph.kernels.text.keyed_hashing import sip_hash
@@ -160,3 +162,83 @@ def sparse_cross_hashed(*parts: Array, N: int) -> tuple[Array, Array, Array]:
 
     places, found, shape = _crossed(parts[:-3], N, hashed)
     return places, np.array(found, np.int64), shape
+
+
+SIGN = 1 << 63
+
+
+def _combined(first: int, second: int) -> int:
+    """The older way to make one 64-bit hash of two; the shift to the right keeps the sign, as in the original."""
+    signed = first - (SIGN << 1) if first & SIGN else first
+    return first ^ (second + GOLDEN_RATIO + (first << 10 & MASK) + (signed >> 4)) & MASK
+
+
+@kernel("SparseFeatureCross")
+def sparse_feature_cross(*parts: Array, N: int, hashed_output: bool, num_buckets: int) -> tuple[Array, Array, Array]:
+    """(indices, values, shape): texts joined by ``_X_``, or hashes modulo ``num_buckets``."""
+    if not hashed_output:
+        return sparse_cross(*parts, N=N, num_buckets=0, hash_key=0, out_type=STRING)
+
+    def hashed(values: Sequence[Any]) -> int:
+        result = SEED
+        for value in values:
+            result = _combined(result, _number(value))
+        return result % (num_buckets if num_buckets > 0 else LARGEST)
+
+    places, found, shape = _crossed(parts, N, hashed)
+    return places, np.array(found, np.int64), shape
+
+
+@kernel("SparseFeatureCrossV2")
+def sparse_feature_cross_v2(
+    *parts: Array, N: int, hashed_output: bool, num_buckets: int, hash_key: int
+) -> tuple[Array, Array, Array]:
+    """The same with SparseCross's hash."""
+    out_type = INT64 if hashed_output else STRING
+    return sparse_cross(*parts, N=N, num_buckets=num_buckets, hash_key=hash_key, out_type=out_type)
+
+
+@kernel("RaggedCross")
+def ragged_cross(
+    *parts: Array, Nsparse: int, input_order: str, hashed_output: bool, num_buckets: int, hash_key: int,
+    ragged_values_types: Sequence[DType], dense_types: Sequence[DType], out_values_type: DType,
+    out_row_splits_type: DType,
+) -> tuple[Array, Array]:  # fmt: skip
+    """(values, row splits): texts joined by ``_X_``, or hashes as those of SparseCross.
+
+    ``parts`` are the ragged columns' values, their row splits, the sparse columns' indices, values and shapes, and the
+    dense matrices. ``input_order`` has a letter for each column, R, S or D, in the order in which they are crossed.
+
+    Raises:
+        RunError: columns of different numbers of rows, an order that does not name each, or splits that are none.
+    """
+    ragged, rest = len(ragged_values_types), list(parts)
+    counts = {"R": ragged, "S": Nsparse, "D": len(dense_types)}
+    if len(input_order) != sum(counts.values()) or any(input_order.count(kind) != n for kind, n in counts.items()):
+        raise RunError(f"the order of the columns '{input_order}' does not name {counts}")
+    taken = [[rest.pop(0) for _ in range(count)] for count in (ragged, ragged, Nsparse, Nsparse, Nsparse)]
+    values, splits, places, held, shapes = taken
+    sizes = {len(ends) - 1 for ends in splits} | {ints(shape)[0] for shape in shapes} | {len(d) for d in rest}
+    if len(sizes) > 1:
+        raise RunError(f"inputs must all have the same batch dimension size, not {sorted(sizes)}")
+    rows = sizes.pop() if sizes else 0
+    columns = {
+        "R": [_ragged_column(*pair) for pair in zip(values, splits, strict=True)],
+        "S": [sparse_column(where, what, rows) for where, what in zip(places, held, strict=True)],
+        "D": [matrix.tolist() for matrix in rest],
+    }
+    ordered = [columns[kind].pop(0) for kind in input_order]
+    joined = keyed(hash_key, num_buckets) if hashed_output else lambda row: text(row, b"_X_")
+    found, widths = combined(rows, ordered, joined)
+    ends = np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(out_row_splits_type.numpy)
+    if out_values_type.numpy.kind == "O":
+        return strings(found, (len(found),)), ends
+    return np.array(found, np.int64), ends
+
+
+def _ragged_column(values: Array, splits: Array) -> list[list[Any]]:
+    ends = ints(splits)
+    if values.ndim != 1 or splits.ndim != 1 or not ends or ends[0] or ends[-1] != values.size or any(np.diff(ends) < 0):
+        raise RunError(f"Invalid ragged splits: {list(ends)[:9]} for {values.size} values")
+    flat = values.tolist()
+    return [flat[begin:end] for begin, end in pairwise(ends)]

@@ -19,8 +19,7 @@ from pocketgraph.litert.operands import attr_list, attr_text
 
 
 @converts("Reshape", "QuantizedReshape")
-def reshape(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
+def reshape(emit: OnnxEmit, node: Node, value: OnnxValue) -> None:
     _, shape = emit.output()
     if node.op == "QuantizedReshape":
         emit.result(emit.input(2), 1)
@@ -50,8 +49,7 @@ def _is_flat(shape: Shape) -> bool:
 
 
 @converts("Transpose", "ConjugateTranspose")
-def transpose(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def transpose(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     rank = emit.rank(value)
     order = [axis % rank for axis in emit.static(1, "the permutation").reshape(-1).tolist()] if rank else []
     if rank >= 3 and order == to_first(rank) and value.constant is None:
@@ -63,8 +61,7 @@ def transpose(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("ExpandDims")
-def expand_dims(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def expand_dims(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     axis = int(emit.static(1, "the dimension").reshape(-1)[0])
     if value.rank is None and axis < 0:
         raise emit.unsupported("the rank of its input is not known; state the shapes of the model's inputs")
@@ -77,8 +74,7 @@ def expand_dims(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Squeeze")
-def squeeze(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def squeeze(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     named = attr_list(node, "squeeze_dims") or attr_list(node, "axis")
     if not named and (value.shape.dims is None or None in value.shape):
         return emit.op("Squeeze", [value], None)  # ONNX, too, then drops what has size 1 when it runs
@@ -107,8 +103,7 @@ def pack(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Unpack")
-def unpack(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
+def unpack(emit: OnnxEmit, node: Node, value: OnnxValue) -> None:
     rank = emit.rank(value)
     axis, count = int(node.attr("axis", 0)) % rank, int(node.attr("num", 0))
     for port, part in enumerate(divided(emit, value, axis, [1] * count)):
@@ -183,8 +178,7 @@ def repeated(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Pad", "PadV2", "MirrorPad")
-def pad(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def pad(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     shape = emit.output()[1]
     mode = attr_text(node, "mode").lower()
     number = emit.input(2) if node.op == "PadV2" else None
@@ -220,8 +214,7 @@ def symmetric(emit: OnnxEmit, value: OnnxValue, pairs: Array) -> OnnxValue:
 
 
 @converts("ReverseV2", "Reverse")
-def reverse(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def reverse(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     rank = emit.rank(value)
     if node.op == "Reverse":
         axes = np.flatnonzero(emit.static(1, "the dimensions")).tolist()
@@ -236,9 +229,8 @@ def reverse(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Roll")
-def roll(emit: OnnxEmit, node: Node) -> OnnxValue:
+def roll(emit: OnnxEmit, node: Node, value: OnnxValue, shift: OnnxValue) -> OnnxValue:
     """Along each axis a Gather of the places, which begin anew at the end; several shifts of an axis add up."""
-    value, shift = emit.input(0), emit.input(1)
     rank, made = emit.rank(value), value
     shift = emit.reshape(emit.as_int64(shift), [-1])
     for at, axis in enumerate(np.asarray(emit.static(2, "the axes")).reshape(-1).tolist()):
@@ -253,9 +245,8 @@ def roll(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("ReverseSequence")
-def reverse_sequence(emit: OnnxEmit, node: Node) -> OnnxValue:
+def reverse_sequence(emit: OnnxEmit, node: Node, value: OnnxValue, lengths: OnnxValue) -> OnnxValue:
     """ONNX reverses along one of the first two axes: others are moved there."""
-    value, lengths = emit.inputs()
     rank = emit.rank(value)
     time, batch = int(node.attr("seq_dim", 0)), int(node.attr("batch_dim", 0))
     order = [time, batch, *(axis for axis in range(rank) if axis not in (time, batch))]
@@ -271,8 +262,7 @@ def number_range(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("LinSpace")
-def line(emit: OnnxEmit, node: Node) -> OnnxValue:
-    start, stop, count = emit.inputs()
+def line(emit: OnnxEmit, node: Node, start: OnnxValue, stop: OnnxValue, count: OnnxValue) -> OnnxValue:
     steps = emit.cast(emit.op("Range", [emit.like(0, count), count, emit.like(1, count)]), start.dtype)
     last = emit.op(
         "Max", [emit.op("Sub", [emit.cast(count, start.dtype), emit.like(1, start)], []), emit.like(1, start)]

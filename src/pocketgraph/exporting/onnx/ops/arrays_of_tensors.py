@@ -196,8 +196,7 @@ converts("TensorListStack")(lambda emit, node: _held(emit, 0))
 
 
 @converts("TensorListFromTensor")
-def from_tensor(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
+def from_tensor(emit: OnnxEmit, node: Node, value: OnnxValue) -> None:
     held = value if value.is_made else emit.made(value)
     if _grows(emit, node):
         held = emit.op("Identity", [held], Shape(None if held.shape.dims is None else [None, *held.shape.dims[1:]]))

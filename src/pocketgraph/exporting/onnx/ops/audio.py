@@ -39,9 +39,8 @@ def spectrogram(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Mfcc")
-def mfcc(emit: OnnxEmit, node: Node) -> OnnxValue:
+def mfcc(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """Mel bands, logarithm, cosine transform: two matrix products."""
-    value = emit.input(0)
     rate = emit.static_or_none(1)
     if rate is None:
         raise emit.unsupported(

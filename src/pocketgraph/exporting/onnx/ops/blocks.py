@@ -28,8 +28,7 @@ def space_to_depth(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("SpaceToBatchND", "SpaceToBatch")
-def space_to_batch(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def space_to_batch(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     block, pairs = _blocks(emit, node, value, 2 if node.op == "SpaceToBatch" else None)
     spatial = len(block)
     rank = emit.rank(value)
@@ -68,8 +67,7 @@ def space_to_batch(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("BatchToSpaceND", "BatchToSpace")
-def batch_to_space(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def batch_to_space(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     block, crops = _blocks(emit, node, value, 2 if node.op == "BatchToSpace" else None)
     spatial = len(block)
     rank = emit.rank(value)

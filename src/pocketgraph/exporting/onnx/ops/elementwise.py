@@ -29,8 +29,7 @@ SAME = {
 
 
 @converts(*SAME)
-def same(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def same(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if node.op in ("Round", "Rint", "Ceil", "Floor") and not value.dtype.is_floating:
         return value
     if node.op == "Relu" and not value.dtype.is_floating:
@@ -39,8 +38,7 @@ def same(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Add", "AddV2", "Sub", "Mul")
-def arithmetic(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def arithmetic(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if a.dtype is STRING:
         return joined(emit, [a, b])
     if node.op == "Mul":
@@ -73,8 +71,7 @@ converts("AddN", "AccumulateNV2")(lambda emit, node: reduce(lambda a, b: add(emi
 
 
 @converts("MulNoNan")
-def product_without_nan(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def product_without_nan(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     is_zero = elementwise(emit, "Equal", [b, emit.like(0, b)], BOOL)
     return where(emit, is_zero, emit.like(0, a), mul(emit, a, b))
 
@@ -84,8 +81,7 @@ MOST_TURNED = 2.0**-14, 2.0**14
 
 
 @converts("RealDiv", "Div", "TruncateDiv")
-def quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def quotient(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     divisor = number(b)
     if divisor and abs(frexp(divisor)[0]) == 0.5 and MOST_TURNED[0] < abs(divisor) < MOST_TURNED[1]:
         found = mul(emit, a, emit.like(1 / divisor, b))  # of a power of two it is the same, and quicker
@@ -97,8 +93,7 @@ def quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("DivNoNan", "Xdivy", "Xlogy", "Xlog1py")
-def guarded(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def guarded(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if node.op in ("DivNoNan", "Xdivy"):
         found = div(emit, a, b)
     else:
@@ -110,8 +105,7 @@ def guarded(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("FloorDiv")
-def floor_quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def floor_quotient(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if a.dtype.is_floating:
         return unary(emit, "Floor", div(emit, a, b))
     if a.dtype.name.startswith("uint"):
@@ -134,14 +128,12 @@ def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
 
 
 @converts("FloorMod", "Mod", "TruncateMod")
-def remainder(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def remainder(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     return floor_remainder(emit, a, b) if node.op == "FloorMod" else elementwise(emit, "Mod", [a, b], fmod=1)
 
 
 @converts("Pow")
-def power(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def power(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if b.constant is not None and b.shape.elements == 1 and a.dtype.is_floating:
         exponent = float(b.constant.numpy().reshape(-1)[0])
         if exponent == 2 and (b.rank == 0 or b.rank == a.rank):
@@ -166,8 +158,7 @@ converts("Rsqrt")(lambda emit, node: unary(emit, "Reciprocal", unary(emit, "Sqrt
 
 
 @converts("Log1p", "Expm1")
-def shifted(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def shifted(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     one = emit.like(1, value)
     if node.op == "Log1p":
         return unary(emit, "Log", add(emit, value, one))
@@ -176,8 +167,7 @@ def shifted(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Erfc")
-def complementary_error(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def complementary_error(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     return sub(emit, emit.like(1, value), unary(emit, "Erf", value))
 
 
@@ -203,8 +193,7 @@ def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Atan2")
-def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
-    y, x = emit.inputs()
+def angle(emit: OnnxEmit, node: Node, y: OnnxValue, x: OnnxValue) -> OnnxValue:
     zero = emit.like(0, x)
     is_upright = elementwise(emit, "Equal", [x, zero], BOOL)
     base = unary(emit, "Atan", div(emit, y, where(emit, is_upright, zero, x)))  # by -0 it would turn round
@@ -217,8 +206,7 @@ def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("IsFinite", "IsInf", "IsNan")
-def kinds(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def kinds(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if value.dtype.name not in ("float", "double"):
         value = emit.cast(value, FLOAT)
     if node.op == "IsInf":
@@ -260,8 +248,7 @@ LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
 
 
 @converts(*COMPARED)
-def compared(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def compared(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if a.dtype is STRING and emit.opset < 19:
         raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
@@ -286,8 +273,7 @@ def nearly_equal(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Select", "SelectV2")
-def select(emit: OnnxEmit, node: Node) -> OnnxValue:
-    condition, a, b = emit.inputs()
+def select(emit: OnnxEmit, node: Node, condition: OnnxValue, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     if node.op == "Select" and condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
         condition = emit.unsqueeze(condition, list(range(1, emit.rank(a))))
     if a.dtype is not BOOL:
@@ -303,9 +289,8 @@ def bitwise(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("LeftShift", "RightShift")
-def shift(emit: OnnxEmit, node: Node) -> OnnxValue:
+def shift(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     """ONNX shifts unsigned numbers, ONNX Runtime those of 8, 32 and 64 bits; by at least all bits is by all but one."""
-    a, b = emit.inputs()
     kind = np.iinfo(a.dtype.numpy)
     is_wide, is_signed = kind.bits == 64, kind.min < 0
     signed, unsigned = (INT64, UINT64) if is_wide else (INT32, UINT32)
@@ -326,8 +311,7 @@ def shift(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Where")
-def places(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def places(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if value.dtype is not BOOL:
         value = emit.op("Not", [emit.op("Equal", [value, emit.like(0, value)], value.shape, BOOL)], value.shape)
     found = emit.op("NonZero", [value], [value.rank, None] if value.rank is not None else None, INT64)

@@ -18,8 +18,7 @@ from pocketgraph.litert.constant import Array
 
 
 @converts(*sorted(FAKES))
-def fake_quantized(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def fake_quantized(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if node.op == "FakeQuantWithMinMaxArgs":
         low, high = (np.array(node.attr(name, default), F32) for name, default in (("min", -6.0), ("max", 6.0)))
     else:

@@ -15,8 +15,7 @@ from pocketgraph.graph.dtype import BOOL, INT32
 
 
 @converts("Gather", "GatherV2", "ResourceGather")
-def gather(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, indices = emit.input(0), emit.input(1)
+def gather(emit: OnnxEmit, node: Node, value: OnnxValue, indices: OnnxValue) -> OnnxValue:
     _, shape = emit.output()
     axis = 0
     batch = int(node.attr("batch_dims", 0))
@@ -119,8 +118,7 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("DynamicPartition")
-def partitioned(emit: OnnxEmit, node: Node) -> None:
-    value, labels = emit.inputs()
+def partitioned(emit: OnnxEmit, node: Node, value: OnnxValue, labels: OnnxValue) -> None:
     depth = emit.rank(labels)
     if depth != 1:
         value = emit.reshape(value, [None, *list(value.shape)[depth:]])

@@ -296,8 +296,7 @@ def _between(emit: OnnxEmit, a: OnnxValue, b: OnnxValue, share: OnnxValue) -> On
 
 
 @converts("AdjustContrastv2")
-def contrast(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, factor = emit.inputs()
+def contrast(emit: OnnxEmit, node: Node, value: OnnxValue, factor: OnnxValue) -> OnnxValue:
     rank = emit.rank(value)
     mean = reduce(emit, "ReduceMean", value, [rank - 3, rank - 2], True)
     return add(emit, mul(emit, sub(emit, value, mean), factor), mean)

@@ -86,8 +86,7 @@ def set_diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("MatrixBandPart")
-def band(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def band(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     height, width = _sizes(emit, value)
     lower, upper = (int(emit.static(index, "the band").reshape(-1)[0]) for index in (1, 2))
     row, column = np.indices((height, width))
@@ -97,8 +96,7 @@ def band(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("MatrixDeterminant", "LogMatrixDeterminant")
-def determinant(emit: OnnxEmit, node: Node) -> OnnxValue | tuple[OnnxValue, ...]:
-    value = emit.input(0)
+def determinant(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue | tuple[OnnxValue, ...]:
     shape = value.shape.dims[:-2] if value.shape.dims is not None else None
     made = emit.op("Det", [value], shape)
     if node.op == "MatrixDeterminant":
@@ -107,9 +105,8 @@ def determinant(emit: OnnxEmit, node: Node) -> OnnxValue | tuple[OnnxValue, ...]
 
 
 @converts("MatrixInverse")
-def inverse(emit: OnnxEmit, node: Node) -> OnnxValue:
+def inverse(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """Gauss and Jordan's way, row by row, with the best row exchanged to the top by a permutation matrix."""
-    value = emit.input(0)
     rank = emit.rank(value)
     size = value.shape[-2]
     if size is None or size > 8:

@@ -172,8 +172,7 @@ def bias_add(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("MatMul")
-def matrix_product(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def matrix_product(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     first, second = bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False))
     return product(emit, a, b, first, second)
 
@@ -239,8 +238,7 @@ def _with_equal_ellipses(emit: OnnxEmit, terms: str) -> list[OnnxValue]:
 
 
 @converts("Softmax", "LogSoftmax")
-def softmax(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def softmax(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if is_first(value) and value.first is not None:
         return emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape)
     else:
@@ -248,8 +246,7 @@ def softmax(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
-def cross_entropy(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
-    logits, labels = emit.inputs()
+def cross_entropy(emit: OnnxEmit, node: Node, logits: OnnxValue, labels: OnnxValue) -> tuple[OnnxValue, ...]:
     if node.op.startswith("Sparse"):
         values = emit.concat([emit.reshape(emit.like(number, logits), [1]) for number in (0, 1)])
         if emit.rank(logits) != 2:
@@ -265,8 +262,7 @@ def cross_entropy(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
 
 
 @converts("BiasAddGrad")
-def bias_gradient(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def bias_gradient(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     rank = emit.rank(value)
     axes = [axis for axis in range(rank) if axis != (1 if is_channels_first(node) else rank - 1)]
     return reduce(emit, "ReduceSum", value, axes, False)

@@ -48,15 +48,13 @@ def shapes(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
 
 
 @converts("Size")
-def size(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def size(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     count = emit.op("ReduceProd", [emit.dims(value)], [], keepdims=0)
     return emit.cast(count, node.dtype("out_type", INT32))
 
 
 @converts("Rank")
-def rank(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def rank(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if value.rank is not None:
         return emit.const(np.int32(value.rank))
     return emit.cast(emit.reshape(emit.dims(emit.op("Shape", [value], None, emit.ints([0]).dtype)), []), INT32)
@@ -79,8 +77,7 @@ def bitcast(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("ZerosLike", "OnesLike")
-def filled_like(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def filled_like(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     if value.dtype is STRING:
         raise emit.unsupported("ONNX fills no tensors with texts")
     number = np.full(1, node.op == "OnesLike", value.dtype.numpy)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
@@ -75,9 +76,8 @@ def local_response(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("ExtractImagePatches")
-def patches(emit: OnnxEmit, node: Node) -> None:
+def patches(emit: OnnxEmit, node: Node, value: OnnxValue) -> None:
     """A convolution whose filters copy one element each."""
-    value = emit.input(0)
     depth = emit.known_size(value, 3, "the number of channels")
     height, width = attr_list(node, "ksizes")[1:3]
     rates = list(attr_list(node, "rates", (1, 1, 1, 1))[1:3])

@@ -198,12 +198,11 @@ def scaled_codes(emit: OnnxEmit, node: Node) -> OnnxValue | None:
 
 
 @converts("QuantizeV2")
-def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
+def quantize(emit: OnnxEmit, node: Node, value: OnnxValue, low: OnnxValue, high: OnnxValue) -> tuple[OnnxValue, ...]:
     """As the original computes it: a product with a float32 factor, which is rounded.
 
     A quotient by the step would be another float32 number, and next to where two codes are equally near another code.
     """
-    value, low, high = emit.inputs(0, 3)
     mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
     if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range of eight bits has a QDQ form")
@@ -248,8 +247,7 @@ def _widened(emit: OnnxEmit, low: OnnxValue, high: OnnxValue, least: float) -> t
 
 
 @converts("Dequantize")
-def dequantize(emit: OnnxEmit, node: Node) -> OnnxValue:
-    codes, low, high = emit.inputs(0, 3)
+def dequantize(emit: OnnxEmit, node: Node, codes: OnnxValue, low: OnnxValue, high: OnnxValue) -> OnnxValue:
     mode = attr_text(node, "mode", "MIN_COMBINED")
     if int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range has a QDQ form")
@@ -342,9 +340,8 @@ def quantized_relu(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
 
 
 @converts("QuantizedMaxPool", "QuantizedAvgPool")
-def quantized_pool(emit: OnnxEmit, node: Node) -> None:
+def quantized_pool(emit: OnnxEmit, node: Node, codes: OnnxValue, low: OnnxValue, high: OnnxValue) -> None:
     """Of codes: the largest, or the mean cut to a whole one."""
-    codes, low, high = emit.inputs()
     source = channels_first(emit, codes)
     window, strides = spatial(node, "ksize", 4), spatial(node, "strides", 4)
     attrs = padding_of(node, list(source.shape)[2:], window, strides, [1, 1])
@@ -360,8 +357,7 @@ def quantized_pool(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("RequantizationRange")
-def used_range(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
-    value = emit.input(0)
+def used_range(emit: OnnxEmit, node: Node, value: OnnxValue) -> tuple[OnnxValue, ...]:
     low, high = _ends_of(emit, value)
     return low, high
 
@@ -377,8 +373,7 @@ def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
 
 
 @converts("Requantize", "QuantizeDownAndShrinkRange")
-def requantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
-    value = emit.input(0)
+def requantize(emit: OnnxEmit, node: Node, value: OnnxValue) -> tuple[OnnxValue, ...]:
     dtype = plain_type(node.dtype("out_type"))
     if value.dtype is not FLOAT or dtype.name not in BYTES:
         raise emit.unsupported("its codes come from outside of the model")

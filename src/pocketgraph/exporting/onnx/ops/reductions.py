@@ -95,8 +95,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keep: bool) -> Shape:
 
 
 @converts("ArgMax", "ArgMin")
-def place_of_extreme(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def place_of_extreme(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     axis = emit.axes(1, emit.rank(value), "the dimension")[0] if emit.count > 1 else 0
     shape = reduced_shape(value.shape, [axis], False)
     if is_first(value) and value.first is not None and axis == emit.rank(value) - 1:
@@ -107,8 +106,7 @@ def place_of_extreme(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("L2Loss")
-def half_squares(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def half_squares(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     squares = emit.op("ReduceSumSquare", [value], [], keepdims=0)
     return mul(emit, squares, emit.like(0.5, value))
 
@@ -121,9 +119,8 @@ def running_sum(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Cumprod")
-def running_product(emit: OnnxEmit, node: Node) -> OnnxValue:
+def running_product(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """ONNX has no running product: a lower triangle of copies is multiplied."""
-    value = emit.input(0)
     rank = emit.rank(value)
     axis = emit.axes(1, rank)[0]
     length = emit.known_size(value, axis, "the length of its axis")

@@ -20,8 +20,7 @@ FAR = 2**31 - 1
 
 
 @converts("Slice")
-def slice_of(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def slice_of(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     begins, sizes = emit.static_or_none(1), emit.static_or_none(2)
     _, shape = emit.output()
     if begins is not None and sizes is not None:
@@ -66,9 +65,8 @@ def _size(value: OnnxValue, axis: int) -> int | None:
 
 
 @converts("StridedSlice")
-def strided_slice(emit: OnnxEmit, node: Node) -> OnnxValue:
+def strided_slice(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """Indices as Python has them: each is a range, a place, a new axis or an ellipsis, as the masks say."""
-    value = emit.input(0)
     masks = slice_masks(node.attr)
     begins, ends, steps = (emit.static_or_none(index) for index in (1, 2, 3))
     if steps is None:

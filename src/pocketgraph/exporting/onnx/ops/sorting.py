@@ -24,8 +24,7 @@ def largest(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
 
 
 @converts("NthElement")
-def nth(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+def nth(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     place = emit.vector(emit.input(1))
     count = emit.op("Add", [place, emit.ints([1])], [1])
     largest = int(bool(node.attr("reverse", False)))
@@ -35,8 +34,7 @@ def nth(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("InTopKV2", "InTopK")
-def among_the_largest(emit: OnnxEmit, node: Node) -> OnnxValue:
-    scores, targets = emit.inputs(0, 2)
+def among_the_largest(emit: OnnxEmit, node: Node, scores: OnnxValue, targets: OnnxValue) -> OnnxValue:
     count = emit.as_int64(emit.input(2)) if node.op == "InTopKV2" else emit.const(np.int64(node.attr("k", 1)))
     places = emit.unsqueeze(emit.as_int64(targets), [1])
     inside = emit.op("Mod", [places, emit.dim(scores, 1)], places.shape)
@@ -52,8 +50,7 @@ def among_the_largest(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
-def unique(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
+def unique(emit: OnnxEmit, node: Node, value: OnnxValue) -> None:
     if emit.rank(value) != 1:
         raise emit.unsupported("only the different elements of vectors have an ONNX form")
     outputs = emit.ops("Unique", [value], 4, [[None]] * 4, [None, INT64, INT64, INT64], sorted=0)
@@ -82,8 +79,7 @@ def counted(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("HistogramFixedWidth")
-def histogram(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, limits, count = emit.inputs()
+def histogram(emit: OnnxEmit, node: Node, value: OnnxValue, limits: OnnxValue, count: OnnxValue) -> OnnxValue:
     value = emit.cast(emit.reshape(value, [-1]), FLOAT)
     low, high = (emit.cast(emit.slice(limits, 0, place, place + 1), FLOAT) for place in (0, 1))
     bins = emit.cast(count, FLOAT)
@@ -98,8 +94,7 @@ def histogram(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("ListDiff")
-def without(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
-    value, others = emit.inputs()
+def without(emit: OnnxEmit, node: Node, value: OnnxValue, others: OnnxValue) -> tuple[OnnxValue, ...]:
     hits = reduce(emit, "ReduceMax", emit.cast(emit.matches(value, others), INT32), [1], False)
     stays = emit.op("Equal", [hits, emit.const(np.int32(0))], [None], BOOL)
     places = emit.reshape(emit.op("NonZero", [stays], [1, None], INT64), [-1])
@@ -108,9 +103,8 @@ def without(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
 
 
 @converts("Bucketize")
-def interval(emit: OnnxEmit, node: Node) -> OnnxValue:
+def interval(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """How many boundaries an element is not below; NaN is below none."""
-    value = emit.input(0)
     dtype, shape = emit.output()
     limits = emit.const(node.attr("boundaries", []), np.float64 if value.dtype is DOUBLE else np.float32)
     if value.dtype is not DOUBLE:

@@ -37,9 +37,8 @@ def joined(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("StringLower", "StringUpper")
-def cased(emit: OnnxEmit, node: Node) -> OnnxValue:
+def cased(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     """ONNX's operator takes vectors: others are laid out as one."""
-    value = emit.input(0)
     action = "LOWER" if node.op == "StringLower" else "UPPER"
     flat = emit.reshape(value, [-1]) if value.rank != 1 else value
     made = emit.op(
