@@ -64,6 +64,12 @@ def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> N
     assert model.size_and_latency().bytes == len(model.to_bytes())
 
 
+def test_a_model_says_whether_it_was_judged_on_samples_that_it_was_calibrated_with() -> None:
+    model = pocketgraph.quantize(net(), IMAGES[:24], outputs=["y"])
+    assert "; on 24 samples that it was calibrated with: same best class" in repr(model)
+    assert "On 24 samples that it was calibrated with: same best class" in model._repr_html_()
+
+
 def test_saving_writes_the_float_program_once_to_see_how_large_it_is(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,12 +182,19 @@ class QuantizedModel:
         if self.resume is not None:
             self.resume.remove()
 
+    @property
+    def _judged_on(self) -> str:
+        """On which samples it was judged, in words; others than those of calibration do worse."""
+        assert self.judged is not None
+        seen = "" if self.outcome.are_unseen else " that it was calibrated with"
+        return f"on {counted(self.judged.comparison.count, 'sample')}{seen}"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the figures so far; layers, once ``report`` was asked for."""
         if "report" in self.__dict__:
             return to_fragment(self.report, self.__dict__.get("_speed"))
         judged = self.judged.comparison if self.judged is not None else None
-        found = (f"On {counted(judged.count, 'sample')}: {judged.words()}.",) if judged is not None else ()
+        found = (f"{self._judged_on.capitalize()}: {judged.words()}.",) if judged is not None else ()
         return fragment(Verdict("", repr(self).strip("<>"), found).html(), notes(self.notes[:50]))
 
     def __repr__(self) -> str:
@@ -197,5 +204,5 @@ class QuantizedModel:
         layers = (
             f"{coded} of {counted(len(program.operations), 'operation')} in codes" if coded else "weights in few bits"
         )
-        judged = f"; on {counted(self.judged.comparison.count, 'sample')}: {self.judged.words()}" if self.judged else ""
+        judged = f"; {self._judged_on}: {self.judged.words()}" if self.judged else ""
         return f"<QuantizedModel {self.name}: {size}, {layers}{judged}>"
