@@ -5,6 +5,9 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 CORE := $(VENV)/.core
 
+# Some containers set it; every process that a test starts would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo smoke test check docs format lint package oracle android_check random_graphs fuzz soak faults clean
 
 demo: $(CORE)

@@ -14,20 +14,36 @@ FAKE = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 """Flags of a browser with a made-up camera and microphone, which it lets every page have."""
 
 
+_open = contextlib.ExitStack()
+_started: dict[Sequence[str], Any] = {}
+
+
 @contextlib.contextmanager
 def browser(flags: Sequence[str] = ()) -> Iterator[Any]:
-    """A started Chromium; the test is skipped where there is none."""
+    """A Chromium, whose pages are closed in the end; it stays for a module's next test that has the same flags.
+
+    The test is skipped where there is none.
+    """
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed (apt-get install chromium)")
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
     )
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *flags])
-        try:
-            yield chromium
-        finally:
-            chromium.close()
+    if flags not in _started:
+        close_browsers()
+        started = _open.enter_context(playwright.sync_playwright())
+        _started[flags] = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *flags])
+        _open.callback(_started[flags].close)
+    try:
+        yield _started[flags]
+    finally:
+        for context in _started[flags].contexts:
+            context.close()
+
+
+def close_browsers() -> None:
+    _started.clear()
+    _open.close()
 
 
 def watched(page: Any) -> list[str]:

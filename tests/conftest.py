@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import sys
 from collections.abc import Iterator
 
@@ -18,6 +19,33 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))  # "default"
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["POCKETGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+COMPILER = shutil.which("cc")
+QUICK = """#!/bin/sh
+for word do
+    shift
+    [ "$word" = -O3 ] && word=-O0
+    set -- "$@" "$word"
+done
+exec {compiler} "$@"
+"""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_compiler(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Exported C is compiled without optimizing, which takes a fourth of the time, where a test does not ask for it."""
+    if COMPILER is not None and os.name == "posix" and "CC" not in os.environ:
+        quick = tmp_path_factory.mktemp("compiler") / "cc"
+        quick.write_text(QUICK.format(compiler=COMPILER))
+        quick.chmod(0o755)
+        os.environ["CC"] = str(quick)
+
+
+@pytest.fixture
+def optimizing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exported C is compiled as its users do it."""
+    monkeypatch.setenv("CC", COMPILER or "cc")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,3 +69,10 @@ def eight_bits_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
 def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor with AVX-512, wherever the tests run."""
     monkeypatch.setattr("pocketgraph.litert.rewriting.winograd.has_wide_kernels", lambda: True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _browsers_are_closed() -> Iterator[None]:
+    yield
+    if "browsers" in sys.modules:
+        sys.modules["browsers"].close_browsers()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import shutil
 from importlib.util import find_spec
 from typing import Any
 
@@ -96,13 +95,7 @@ SMALL = (
 @needs_shared
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SMALL)
-def test_real_models(name: str, target: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if target == "c" and (
-        compiler := shutil.which("cc")
-    ):  # what is not asked here, whether the code is quick, takes time
-        (tmp_path / "cc").write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
-        (tmp_path / "cc").chmod(0o755)
-        monkeypatch.setenv("CC", str(tmp_path / "cc"))
+def test_real_models(name: str, target: str, tmp_path: pathlib.Path) -> None:
     if TARGETS[target].missing:
         pytest.skip(f"{target} needs {TARGETS[target].missing[0]}, of the extra {TARGETS[target].extra}")
     path = next(model_dir(name).glob("*.pb"))

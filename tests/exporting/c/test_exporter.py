@@ -68,6 +68,7 @@ int main(void) {
 
 
 @needs_cc
+@pytest.mark.usefixtures("optimizing_compiler")
 def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "net"
     labels = ['a "cat"', "??/ dog"]
@@ -119,6 +120,7 @@ def test_outputs_of_nan_are_not_proven_and_so_not_passed(tmp_path: pathlib.Path)
 
 
 @needs_cc
+@pytest.mark.usefixtures("optimizing_compiler")
 def test_a_library_of_one_layer_builds_without_a_warning_as_its_makefile_does(tmp_path: pathlib.Path) -> None:
     """gcc 12 puts the one call of the layer's kernel in line, and then warned of a loop that it had unrolled."""
     weights = np.linspace(-1, 1, 72, dtype=np.float32).reshape(24, 3)
@@ -201,6 +203,7 @@ def test_weights_may_be_a_file(tmp_path: pathlib.Path) -> None:
 
 
 @needs_cc
+@pytest.mark.usefixtures("optimizing_compiler")
 @pytest.mark.parametrize("io", ["float", "int8"])
 def test_eight_bits(tmp_path: pathlib.Path, io: str) -> None:
     rng = np.random.default_rng(5)
@@ -369,6 +372,7 @@ def test_without_a_compiler_it_is_written_and_said(tmp_path: pathlib.Path, monke
 
 
 @needs_cc
+@pytest.mark.usefixtures("optimizing_compiler")
 @pytest.mark.parametrize(
     "between",
     [
