@@ -106,21 +106,6 @@ PICTURES = {
         y = Mul(x, total, T=float)
         """,
     ),
-    "deduplicate_constants": Picture(
-        """
-        x = Placeholder(dtype=float, shape=[1,4])
-        one = Const(int32 1)
-        other = Const(int32 1)
-        first = Cumsum(x, one, T=float, Tidx=int32)
-        y = Cumprod(first, other, T=float, Tidx=int32)
-        """,
-        {"x": ROW},
-        """
-        one = Const(int32 1)
-        first = Cumsum(x, one, T=float, Tidx=int32)
-        y = Cumprod(first, one, T=float, Tidx=int32)
-        """,
-    ),
     "remove_dropout": Picture(
         """
         x = Placeholder(dtype=float, shape=[1,4])

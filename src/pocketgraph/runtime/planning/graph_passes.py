@@ -18,7 +18,6 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FUNCTIONAL
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
-from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
@@ -86,10 +85,6 @@ def fold_constants(state: GraphState) -> None:
         _keep_effects_in_order(state, before)
     if len(known.nodes) > nodes:  # nothing is known of the new ones yet
         state.infer_anew()
-
-
-def deduplicate_constants(state: GraphState) -> None:
-    state.take(with_constants_once(state.graph, state.plan, state.inferred, state.held))
 
 
 def remove_dropout_in_loops(state: GraphState) -> None:
@@ -184,7 +179,6 @@ PASSES: tuple[Pass, ...] = (
     Pass("take_defaults", "placeholders that are not fed become their defaults", take_defaults, DEFAULTS),
     Pass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches, BRANCHES),
     Pass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
-    Pass("deduplicate_constants", "equal constants become one", deduplicate_constants),
     Pass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops, LOOPS),
     Pass("unroll_loops", "loops of known length are written out", unroll_loops, LOOPS),
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits, SPLITS),
