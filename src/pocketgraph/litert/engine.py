@@ -146,7 +146,6 @@ def compile(
         in_memory=graph.secret,
         opener=opener,
         microbatches=count,
-        in_pieces=is_first,
         packs=not whole and DIRECT_PACKING not in without,
         ahead=AHEAD not in without,
     )
