@@ -154,18 +154,8 @@ def canonical_biases(state: GraphState) -> None:
         state.plan_anew()
 
 
-def mask_pooled_gradients(state: GraphState) -> None:
-    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
-
-    state.settle()
-    if state.take(with_masks_at_pools(state)):
-        state.infer_anew()
-        state.plan_anew()
-        state.find_conditional()
-
-
 LOOPS, BRANCHES, SCALING = _having(ENTER), _having(SWITCH), _having(ops_with("product", "quotient"))
-SPLITS, POOLS, QUANTIZED = _having({"Split"}), _having({"MaxPoolGrad"}), _having(CANDIDATES)
+SPLITS, QUANTIZED = _having({"Split"}), _having(CANDIDATES)
 DEFAULTS = _having({"PlaceholderWithDefault"})
 TRAINED = _having({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})
 
@@ -185,12 +175,6 @@ PASSES: tuple[Pass, ...] = (
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout, SCALING),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
     Pass("canonical_biases", "biases of trained convolutions are added by BiasAdd", canonical_biases, TRAINED),
-    Pass(
-        "mask_pooled_gradients",
-        "gradients of max pools are masked before they are spread",
-        mask_pooled_gradients,
-        POOLS,
-    ),
 )
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
@@ -210,8 +194,6 @@ IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
 
 INEXACT = frozenset(("eight_bits_in_floats",))
 """Passes that round elsewhere than the original's integer arithmetic."""
-BLIND_TO_NAN = frozenset(("mask_pooled_gradients",))
-"""Passes after which a NaN may take a gradient that the original ends there."""
 
 after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""
