@@ -232,8 +232,8 @@ PICTURES = {
         """,
         """
         c: float[1,4,4,4] = CONV_2D(x, float[4,3,3,2], none, padding=SAME)
-        y/early: float[1,4,4,4] = RELU(c)
-        y: float[16,4] = RESHAPE(y/early, [16, 4])
+        y/active: float[1,4,4,4] = RELU(c)
+        y: float[16,4] = RESHAPE(y/active, [16, 4])
         """,
     ),
     "turn_transposed_convolutions": Picture(

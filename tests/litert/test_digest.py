@@ -14,26 +14,8 @@ import pytest
 from litert.parts import WEIGHTS, product
 from pocketgraph import formats
 from pocketgraph.graph import Graph, const
-from pocketgraph.litert import cache, digest, graph_content
+from pocketgraph.litert import digest, graph_content
 from pocketgraph.litert.cache_integrity import sealed_text, unsealed
-
-
-def test_a_large_file_is_hashed_while_it_is_made_ready(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "LARGE", 1000)
-    path, notes = tmp_path / "model.pb", tmp_path / "cache"
-    asked: list[int] = []
-    for size, seen in ((999, 0), (1000, 1)):
-        path = tmp_path / f"{size}.pb"
-        path.write_bytes(bytes(size))
-        wanted = hashlib.sha256(bytes(size)).hexdigest()
-        assert digest.content_name(path, notes, lambda: asked.append(1)) == wanted
-        assert len(asked) == seen
-    path.write_bytes(b"1" * 1000)  # a path that was seen before is likely to be in the cache
-    assert digest.content_name(path, notes, lambda: asked.append(1)) == hashlib.sha256(b"1" * 1000).hexdigest()
-    assert len(asked) == 1
-    (tmp_path / "2000.pb").write_bytes(bytes(2000))
-    with pytest.raises(ZeroDivisionError):
-        digest.content_name(tmp_path / "2000.pb", notes, lambda: 1 / 0)
 
 
 def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) -> None:

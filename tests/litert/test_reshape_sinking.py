@@ -1,4 +1,4 @@
-"""Reshapes behind what follows them by elements: the same numbers, biases and activations inside convolutions."""
+"""Reshapes behind what follows them by channel: the same numbers, biases and activations inside convolutions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hastened(graph: Graph, shape: tuple[int, ...], output: str) -> Program:
         ("y = BiasAdd(s, b, T=float)", ["CONV_2D", "RESHAPE"], ""),
         ("a = BiasAdd(s, b, T=float); y = Relu(a, T=float)", ["CONV_2D", "RESHAPE"], "RELU"),
         ("m = Mul(s, b, T=float); a = AddV2(m, b, T=float); y = Relu6(a, T=float)", ["CONV_2D", "RESHAPE"], "RELU6"),
-        ("a = Sub(b, s, T=float); y = Tanh(a, T=float)", ["CONV_2D", "TANH", "RESHAPE"], ""),
+        ("a = Sub(b, s, T=float); y = Tanh(a, T=float)", ["CONV_2D", "RESHAPE", "TANH"], ""),
     ],
 )
 def test_biases_and_activations_behind_a_reshape_join_the_convolution(

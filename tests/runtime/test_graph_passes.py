@@ -39,10 +39,6 @@ class Picture(NamedTuple):
 
 
 ROW = np.array([[1.0, -2.0, 3.0, 0.5]], np.float32)
-PIXELS = np.array(
-    [[1, 3, -1, -2], [3, 2, -3, -4], [0, 0, 5, 5], [0, 0, 5, 6]], np.float32
-).reshape(1, 4, 4, 1)  # fmt: skip
-"""Windows of 2x2 with two that are largest, with none above zero, with zeros, and with one that is largest."""
 PICTURES = {
     "inline_functions": Picture(
         """
@@ -104,21 +100,6 @@ PICTURES = {
         """
         total = Const(float 8.0)
         y = Mul(x, total, T=float)
-        """,
-    ),
-    "deduplicate_constants": Picture(
-        """
-        x = Placeholder(dtype=float, shape=[1,4])
-        one = Const(int32 1)
-        other = Const(int32 1)
-        first = Cumsum(x, one, T=float, Tidx=int32)
-        y = Cumprod(first, other, T=float, Tidx=int32)
-        """,
-        {"x": ROW},
-        """
-        one = Const(int32 1)
-        first = Cumsum(x, one, T=float, Tidx=int32)
-        y = Cumprod(first, one, T=float, Tidx=int32)
         """,
     ),
     "remove_dropout": Picture(
@@ -249,25 +230,6 @@ PICTURES = {
         sizes = Const(int32 [1, 1, 1, 2])
         dw = Conv2DBackpropFilter(x, sizes, dz, T=float, strides=list[1,1,1,1], padding="SAME")
         y = Add(dw, sums, T=float)
-        """,
-    ),
-    "mask_pooled_gradients": Picture(
-        """
-        x = Placeholder(dtype=float, shape=[1,4,4,1])
-        p = MaxPool(x, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="VALID")
-        dp = Placeholder(dtype=float, shape=[1,2,2,1])
-        dx = MaxPoolGrad(x, p, dp, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="VALID")
-        r = ReluGrad(dx, x, T=float)
-        db = BiasAddGrad(r, T=float, data_format="NHWC")
-        y = Add(r, db, T=float)
-        """,
-        {"x": PIXELS, "dp": np.array([1.5, 2, -4, 8], np.float32).reshape(1, 2, 2, 1)},
-        """
-        p = MaxPool(x, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="VALID")
-        r/pooled = ReluGrad(dp, p, T=float)
-        r = MaxPoolGrad(x, p, r/pooled, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="VALID")
-        db = BiasAddGrad(r/pooled, T=float, data_format="NHWC")
-        y = Add(r, db, T=float)
         """,
     ),
 }

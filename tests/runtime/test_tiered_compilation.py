@@ -1,4 +1,4 @@
-"""Large parts are compiled quickly at first, perhaps in two pieces, and anew when they have run often."""
+"""Large parts are compiled quickly at first, and anew when they have run often."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from pocketgraph.formats import save
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.litert import cache, cached_executable, engine, program_building
 from pocketgraph.litert.cost_model import TILED_AFTER
-from pocketgraph.litert.program_pieces import PiecesRunner
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
@@ -224,36 +223,6 @@ def test_what_was_put_off_of_the_first_tier_does_not_certify_the_second(
         entry = cache.find(*part(session).kept_as)
         assert entry is not None
         assert cache.certificate(entry.about) == "right"
-
-
-def test_the_pieces_give_just_what_the_whole_gives(
-    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = plainly(model, "winograd_convolutions")
-    for _ in range(2):  # written, and found
-        with Session(model, cache_dir=folder, without=["direct_packing"]) as session:
-            np.testing.assert_array_equal(run(session), whole)
-            runner = part(session)._runner
-            assert isinstance(runner._runner, PiecesRunner)
-            pieces = [runner._runner._first, runner._runner._second]
-            assert [each.about["bytes"] > 0.4 * WEIGHTS for each in pieces] == [True, True]
-
-
-@pytest.mark.parametrize("damage", ["gone", "flipped"])
-def test_a_damaged_piece_is_made_anew(model: pathlib.Path, folder: pathlib.Path, damage: str) -> None:
-    with Session(model, cache_dir=folder, without=["direct_packing"]) as session:
-        expected = run(session)
-    pieces = sorted(path for path in folder.glob("*.tflite") if path.stat().st_size)
-    assert len(pieces) == 2
-    data = bytearray(pieces[0].read_bytes())
-    if damage == "gone":
-        pieces[0].unlink()
-    else:
-        data[len(data) // 2] ^= 1
-        pieces[0].write_bytes(data)
-    with Session(model, cache_dir=folder, without=["direct_packing"]) as session:
-        np.testing.assert_array_equal(run(session), expected)
-    assert sorted(path for path in folder.glob("*.tflite") if path.stat().st_size) == pieces
 
 
 def test_a_full_disk_leaves_the_first_tier(

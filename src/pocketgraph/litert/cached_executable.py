@@ -110,8 +110,6 @@ def open_entry(
     if cache.certificate(entry.about, opener.engine) == "wrong":
         return "wrong"
     try:
-        if PIECES in entry.about:
-            return _open_pieces(folder, name, entry, threads)
         runner = opener.open(entry, threads) if entry.about["operations"] else None
         return Executable(entry.about, runner, None, threads, (folder, name), opener.engine)
     except RunError:
@@ -124,29 +122,6 @@ def open_entry(
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         cache.remove(folder, name)
         return None
-
-
-PIECES = "pieces"
-"""The member of what is kept of a part that is kept in two pieces (see program_pieces.py)."""
-
-
-def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
-    """A part in two pieces; None where one is missing or damaged."""
-    from pocketgraph.litert import program_pieces
-    from pocketgraph.litert.two_threads import both
-
-    first, second = program_pieces.names(name)
-    opened = both(lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads))
-    one, other = opened
-    if not isinstance(one, Executable) or not isinstance(other, Executable):
-        for each in opened:
-            if isinstance(each, Executable):
-                each.close()
-        cache.remove(folder, name)
-        return None
-    shapes = [shape for shape, _ in entry.about["computed"]]
-    runner = program_pieces.PiecesRunner(one, other, entry.about[PIECES], shapes)
-    return Executable(entry.about, runner, None, threads, (folder, name))
 
 
 def takes_packed(about: Mapping[str, Any]) -> bool:

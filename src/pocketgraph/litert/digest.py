@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 from pocketgraph.formats.files import version_of
@@ -55,9 +54,7 @@ class _DigestedFile(Record):
         return int(self.state[3]) % SECOND == 0
 
 
-def content_name(
-    path: str | os.PathLike[str], cache_dir: cache.Folder | None = None, meanwhile: Callable[[], object] | None = None
-) -> str:
+def content_name(path: str | os.PathLike[str], cache_dir: cache.Folder | None = None) -> str:
     """A name that a file of another content does not have; equal files have mostly the same.
 
     It is the SHA-256, but for large files of which the cache directory knows none of the same size: theirs is a digest
@@ -66,7 +63,6 @@ def content_name(
     Args:
         path: the file.
         cache_dir: see cache.directory.
-        meanwhile: what a file needs that was never seen at this path, while a large one is hashed by another thread.
 
     Raises:
         OSError: it cannot be read.
@@ -80,7 +76,7 @@ def content_name(
         name = short_digest(repr(file.state).encode(), 32)
         _remember(file, name, None)
         return name
-    return str(_hashed(file, meanwhile)[NAME])
+    return str(_hashed(file)[NAME])
 
 
 def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = None) -> str:
@@ -99,17 +95,11 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
     return str((known if known is not None and known[HASH] else _hashed(file))[HASH])
 
 
-def _hashed(file: _DigestedFile, meanwhile: Callable[[], object] | None = None) -> dict[str, Any]:
+def _hashed(file: _DigestedFile) -> dict[str, Any]:
     """What is known of a file when it has been hashed."""
-    is_new = file.note is not None and not os.path.exists(file.note)
     known = _known(file)
     _settle(file)
-    if meanwhile is None or not is_new or file.size < cache.LARGE:
-        digest = sha256_of(file.path)
-    else:
-        from pocketgraph.litert.two_threads import both
-
-        digest = both(meanwhile, lambda: sha256_of(file.path))[1]
+    digest = sha256_of(file.path)
     if _state(file.path) != file.state:  # it was changed meanwhile: nobody knows what was hashed
         return {STATE: file.state, NAME: os.urandom(32).hex(), HASH: digest}
     name = known[NAME] if known is not None else next((each[NAME] for each in _alike(file, digest)), digest)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
@@ -24,8 +24,7 @@ from pocketgraph.litert.cached_executable import (
 )
 from pocketgraph.litert.cost_model import MOST_OPERATORS, PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.lowering import LOWERINGS, Unsupported
-from pocketgraph.litert.running.runner import prepare
+from pocketgraph.litert.lowering import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
@@ -35,22 +34,6 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
-
-
-def get_ready(size: int, ops: Iterable[str]) -> None:
-    """Imports what compiling nodes of these ops takes, and starts LiteRT as it will run so many bytes of weights."""
-    from pocketgraph.kernels.shapes.rules import SHAPE_RULES
-    from pocketgraph.litert import part_lowering  # noqa: F401
-    from pocketgraph.litert.rewriting import optimize  # noqa: F401
-    from pocketgraph.litert.writing import writer  # noqa: F401
-
-    for op in ops:
-        SHAPE_RULES.row(op)
-        LOWERINGS.row(op)
-    if size >= PACKED_FROM:
-        prepare()
-    else:
-        import ai_edge_litert.interpreter  # noqa: F401
 
 
 def compile(
@@ -146,7 +129,6 @@ def compile(
         in_memory=graph.secret,
         opener=opener,
         microbatches=count,
-        in_pieces=is_first,
         packs=not whole and DIRECT_PACKING not in without,
         ahead=AHEAD not in without,
     )

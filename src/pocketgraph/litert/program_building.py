@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
-from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
+from pocketgraph.litert.cached_executable import LITERT, takes_packed
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
@@ -20,7 +20,6 @@ from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.running.runner import PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
-from pocketgraph.litert.two_threads import both
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
@@ -36,15 +35,13 @@ def build(
     in_memory: bool = False,
     opener: Opener | None = None,
     microbatches: int = 1,
-    in_pieces: bool = False,
     packs: bool = False,
     ahead: bool = True,
 ) -> Executable:
     """Writes the program and loads it; its inputs are of these NumPy types.
 
     ``in_memory`` is without touching the disk, ``microbatches`` says how many parts of a batch there are where the
-    program computes one, ``in_pieces`` is with two threads where the program is large; ``packs``
-    says that weights may be packed directly, so that nobody else can run the file, and
+    program computes one, ``packs`` that weights may be packed directly, so that nobody else can run the file, and
     ``ahead`` that another thread makes large constants.
     """
     about, model = split(program, inputs, types)
@@ -62,10 +59,6 @@ def build(
         packed = _packed_directly(model, about, folder, name, threads, ahead)
         if packed is not None:
             return Executable(about, packed, program, threads, (folder, name))
-    if folder is not None and in_pieces and microbatches == 1 and about["bytes"] >= PACKED_FROM and opener is None:
-        made = _built_in_pieces(program, model, about, folder, name, threads, ahead)
-        if made is not None:
-            return made
     if folder is not None:
         entry = cache.store(folder, name, writer.pieces(model, passing=True, ahead=ahead), about)
         if entry is not None:
@@ -122,34 +115,6 @@ def _packed_directly(
         runner.close()
     cache.remove(folder, name)
     return None
-
-
-def _built_in_pieces(
-    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int, ahead: bool
-) -> Executable | None:
-    """As ``build``, each piece as a part of its own; None where that does not go."""
-    from pocketgraph.litert import program_pieces
-
-    found = program_pieces.cut(model)
-    if found is None:
-        return None
-
-    def built(piece: Program, kept: str) -> Executable:
-        inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
-        return build(piece, inputs, types, folder, kept, threads, ahead=ahead)
-
-    names = program_pieces.names(name)
-    try:
-        first, second = both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
-    except Unsupported:
-        return None  # of the whole somebody will say so
-    about = {**about, PIECES: found.taken}
-    if first.kept_as is None or second.kept_as is None or cache.store(folder, name, [], about) is None:
-        first.close()
-        second.close()
-        return None
-    runner = program_pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
-    return Executable(about, runner, program, threads, (folder, name))
 
 
 def _uncached(

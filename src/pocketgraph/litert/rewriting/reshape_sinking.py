@@ -1,4 +1,4 @@
-"""Puts reshapes behind what follows them element by element, so that this can become part of what is before them.
+"""Puts reshapes behind what follows them by channel, so that this can become part of the layer before them.
 
     x ─CONV_2D─ RESHAPE ─ ADD bias ─ RELU
 becomes
@@ -10,63 +10,98 @@ with a reshape between the convolution and its bias.
 
 from __future__ import annotations
 
-from pocketgraph.litert.operator_traits import BINARY, UNARY
+import math
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS
 from pocketgraph.litert.rewriting.value_uses import ValueUses
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
+
+MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
 
 
 def reshape_later(program: Program) -> None:
-    """Moves reshapes that nobody else reads behind operations by elements, scalars or vectors over channels."""
+    """Moves factors, offsets and activations from behind a reshape to the layer before it, which takes them in."""
     view = ValueUses(program)
-    operations: list[Operation] = []
+    layers = {operation.outputs[0] for operation in program.operations if _may_take(operation)}
+    done: list[Operation] = []
     for operation in program.operations:
-        operations.append(operation)
-        place = _place(operation)
-        if place is None:
+        done.append(operation)
+        found = _behind_reshape(operation, view, layers)
+        if found is None:
             continue
-        reshape = view.only_source(operation.inputs[place])
-        source = reshape.inputs[0] if reshape is not None and reshape.code == "RESHAPE" else None
-        if reshape is None or source is None or source.constant is not None or not source.shape:
-            continue
-        (result,) = operation.outputs
-        spread = [value for index, value in enumerate(operation.inputs) if index != place and value is not None]
-        if any(value.size != 1 and source.shape[-1] != value.size for value in spread):
-            continue
-        if source.dtype is not result.dtype or result.shape != reshape.outputs[0].shape:
-            continue
-        inner = Value(f"{result.name}/early", result.dtype, source.shape)
-        operation.inputs[place] = source
-        for index, value in enumerate(operation.inputs):
-            if value in spread and value is not None and value.constant is not None and value.size != 1:
-                vector = value.constant.reshaped((value.size,))
-                operation.inputs[index] = Value(f"{value.name}/vector", value.dtype, vector.shape, vector)
-        operation.outputs = [inner]
-        view.uses[inner] = 1
-        view.producers[inner] = operation
-        activation = operation.options.get("activation")
-        if activation:  # it goes by itself, so that the operation can become a part of another; they are joined again
-            operation.options["activation"] = ""
-            active = Value(f"{result.name}/active", result.dtype, source.shape)
-            operations.append(Operation(activation, [inner], [active], {}, operation.nodes))
-            view.uses[active] = 1
-            view.producers[active] = operations[-1]
-            inner = active
-        later = reshaped(inner, result, (*reshape.nodes, *operation.nodes), sizes="sizes")
-        operations.append(later)
-        view.producers[result] = later
-    program.operations = operations
-    program.drop_unused()
+        before, operand = found
+        source = before.operands[0]
+        activation = operation.options.get("activation", "")
+        moved, result = source, operation.outputs[0]
+        at = done.index(before)
+        made: list[Operation] = []
+        if operation.code in ARITHMETIC:
+            first = Value(f"{result.name}/flat", FLOAT, source.shape)
+            inputs: list[Value | None] = [
+                (operand if value is not None and value.constant is not None else moved) for value in operation.inputs
+            ]
+            made.append(Operation(operation.code, inputs, [first], {"activation": ""}, operation.nodes))
+            moved = first
+        code = activation or (operation.code if operation.code in ACTIVATIONS else "")
+        if code:
+            last = Value(f"{result.name}/active", FLOAT, source.shape)
+            made.append(Operation(code, [moved], [last], {}, operation.nodes))
+            moved = last
+        else:
+            layers.add(moved)
+        done.remove(before)
+        done.pop()
+        reshape = reshaped(moved, result, before.nodes)
+        done[at:at] = made
+        done.append(reshape)
+        for other in (*made, reshape):
+            view.producers[other.outputs[0]] = other
+            view.uses[other.outputs[0]] = 1 if other is not reshape else view.uses[result]
+    program.operations = done
 
 
-def _place(operation: Operation) -> int | None:
-    """Where the value stands that the operation goes over; None when it is not of this kind."""
-    if operation.code in UNARY or operation.code == "SQUARE":
-        return 0
-    if operation.code not in BINARY or len(operation.inputs) != 2:
+def _may_take(operation: Operation) -> bool:
+    return operation.code in LINEAR and not operation.options.get("activation") and operation.whole is None
+
+
+def _behind_reshape(operation: Operation, view: ValueUses, layers: set[Value]) -> tuple[Operation, Value | None] | None:
+    """The reshape of a layer's results before an operation that the layer can take in, and its constant operand."""
+    is_affine = operation.code in ARITHMETIC and len(operation.inputs) == 2
+    if not is_affine and operation.code not in ACTIVATIONS:
         return None
-    varying = [index for index, value in enumerate(operation.inputs) if value is not None and value.constant is None]
-    if len(varying) != 1:
+    moving = [value for value in operation.inputs if value is not None and value.constant is None]
+    if len(moving) != 1 or moving[0].dtype is not FLOAT or moving[0].shape != operation.outputs[0].shape:
         return None
-    value, other = operation.operands[varying[0]], operation.operands[1 - varying[0]]
-    is_spread = other.size == 1 or (value.shape and other.size == other.shape[-1] == value.shape[-1])
-    return varying[0] if is_spread else None
+    before = view.only_source(moving[0])
+    if before is None or before.code != "RESHAPE":
+        return None
+    source = before.inputs[0]
+    if source not in layers or source is None or view.uses[source] != 1 or source in view.outputs:
+        return None
+    if not is_affine:
+        return before, None
+    constant = next(value for value in operation.inputs if value is not None and value.constant is not None)
+    vector = _by_channel(constant, moving[0].shape, source.shape)
+    return (before, vector) if vector is not None else None
+
+
+def _by_channel(constant: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
+    """A constant beside a tensor of ``shape`` as one for each channel of it in the shape ``before``; None where not."""
+    if constant.size == 1 or not before:
+        return constant if constant.size == 1 else None
+    if constant.shape == before[-1:] == shape[-1:]:
+        return constant
+    numbers: Array = constant.content.numpy()
+    if numbers.ndim > len(shape) or math.prod(shape) > MOST_SPREAD:
+        return None
+    rows = np.broadcast_to(numbers, shape).reshape(-1, before[-1])
+    if not (rows == rows[0]).all():
+        return None
+    vector = Constant.of(np.ascontiguousarray(rows[0]))
+    return Value(f"{constant.name}/by_channel", FLOAT, vector.shape, vector)

@@ -12,27 +12,23 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-import numpy as np
-
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.named_pass import Pass
-from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.operator_traits import ARITHMETIC
-from pocketgraph.litert.program import Operation, Program, Value, reshaped
-from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.rewriting.activation_fusion import fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.rewriting.large_windows import cut_large_windows
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, batches_as_pictures, dilate
+from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
 from pocketgraph.litert.rewriting.strength_reduction import (
     choose_among_logits,
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
 )
 from pocketgraph.litert.rewriting.transposed_convolutions import turn_transposed_convolutions
-from pocketgraph.litert.rewriting.value_uses import ValueUses
-from pocketgraph.litert.rewriting.weight_folding import LINEAR, add_missing_biases, fold_affine
+from pocketgraph.litert.rewriting.weight_folding import add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
@@ -43,7 +39,6 @@ from pocketgraph.quantization.program_pass import copied, run_passes
 
 MOST_ADDED_ZEROS_SHARE = 0.08
 """Of all weights, that plain convolutions instead of transposed ones may add to the file."""
-MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
 
 
 def canonicalize(program: Program, without: Collection[str] = ()) -> Program:
@@ -96,88 +91,6 @@ def products_as_layers(program: Program) -> None:
         weights = Value(f"{matrix.name}/weights", FLOAT, constant.shape, constant)
         operation.code, operation.inputs = "FULLY_CONNECTED", [value, weights, None]
         operation.options = {"activation": "", "keep_num_dims": len(value.shape) > 2}
-
-
-def affine_before_reshapes(program: Program) -> None:
-    """Moves factors, offsets and activations from behind a reshape to the layer before it, which takes them in."""
-    view = ValueUses(program)
-    layers = {operation.outputs[0] for operation in program.operations if _may_take(operation)}
-    done: list[Operation] = []
-    for operation in program.operations:
-        done.append(operation)
-        found = _behind_reshape(operation, view, layers)
-        if found is None:
-            continue
-        before, operand = found
-        source = before.operands[0]
-        activation = operation.options.get("activation", "")
-        moved, result = source, operation.outputs[0]
-        at = done.index(before)
-        made: list[Operation] = []
-        if operation.code in ARITHMETIC:
-            first = Value(f"{result.name}/flat", FLOAT, source.shape)
-            inputs: list[Value | None] = [
-                (operand if value is not None and value.constant is not None else moved) for value in operation.inputs
-            ]
-            made.append(Operation(operation.code, inputs, [first], {"activation": ""}, operation.nodes))
-            moved = first
-        code = activation or (operation.code if operation.code in ACTIVATIONS else "")
-        if code:
-            last = Value(f"{result.name}/active", FLOAT, source.shape)
-            made.append(Operation(code, [moved], [last], {}, operation.nodes))
-            moved = last
-        else:
-            layers.add(moved)
-        done.remove(before)
-        done.pop()
-        reshape = reshaped(moved, result, before.nodes)
-        done[at:at] = made
-        done.append(reshape)
-        for other in (*made, reshape):
-            view.producers[other.outputs[0]] = other
-            view.uses[other.outputs[0]] = 1 if other is not reshape else view.uses[result]
-    program.operations = done
-
-
-def _may_take(operation: Operation) -> bool:
-    return operation.code in LINEAR and not operation.options.get("activation") and operation.whole is None
-
-
-def _behind_reshape(operation: Operation, view: ValueUses, layers: set[Value]) -> tuple[Operation, Value | None] | None:
-    """The reshape of a layer's results before an operation that the layer can take in, and its constant operand."""
-    is_affine = operation.code in ARITHMETIC and len(operation.inputs) == 2
-    if not is_affine and operation.code not in ACTIVATIONS:
-        return None
-    moving = [value for value in operation.inputs if value is not None and value.constant is None]
-    if len(moving) != 1 or moving[0].dtype is not FLOAT or moving[0].shape != operation.outputs[0].shape:
-        return None
-    before = view.only_source(moving[0])
-    if before is None or before.code != "RESHAPE":
-        return None
-    source = before.inputs[0]
-    if source not in layers or source is None or view.uses[source] != 1 or source in view.outputs:
-        return None
-    if not is_affine:
-        return before, None
-    constant = next(value for value in operation.inputs if value is not None and value.constant is not None)
-    vector = _by_channel(constant, moving[0].shape, source.shape)
-    return (before, vector) if vector is not None else None
-
-
-def _by_channel(constant: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
-    """A constant beside a tensor of ``shape`` as one for each channel of it in the shape ``before``; None where not."""
-    if constant.size == 1 or not before:
-        return constant if constant.size == 1 else None
-    if constant.shape == before[-1:] == shape[-1:]:
-        return constant
-    numbers: Array = constant.content.numpy()
-    if numbers.ndim > len(shape) or math.prod(shape) > MOST_SPREAD:
-        return None
-    rows = np.broadcast_to(numbers, shape).reshape(-1, before[-1])
-    if not (rows == rows[0]).all():
-        return None
-    vector = Constant.of(np.ascontiguousarray(rows[0]))
-    return Value(f"{constant.name}/by_channel", FLOAT, vector.shape, vector)
 
 
 def slopes_by_channel(program: Program) -> None:
@@ -233,7 +146,7 @@ CANONICAL_PASSES = (
     Pass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
     Pass("dilation", "space to batch and back around a convolution is its dilation", dilate),
     Pass("constant_products", "products by a constant matrix are layers", products_as_layers),
-    Pass("affine_before_reshape", "biases and activations move to the layer they are of", affine_before_reshapes),
+    Pass("affine_before_reshape", "biases and activations move to the layer they are of", reshape_later),
     Pass("affine_folding", "factors and offsets become part of layers", fold_affine),
     Pass("padding_folding", "borders become part of layers", absorb_padding),
     Pass("activation_fusion", "activations become part of layers", fuse_activations),

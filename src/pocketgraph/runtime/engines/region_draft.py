@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Node
+from pocketgraph.graph import Node, Tensor
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import LoopFrame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
@@ -18,9 +17,13 @@ from pocketgraph.runtime.engines.region import LoopRounds, Region, StepList
 from pocketgraph.runtime.engines.step_calls import gatherer, same
 from pocketgraph.runtime.engines.steps import RUN, Step
 
+MOST_ALIKE = 64  # elements of constants that are compared with each other
 IDLE = ops_with("sum", "difference") | {"Pack"}
 """What ``x[i]`` leaves behind, and nobody misses when its results are not taken."""
 
+
+REPEATED = ops_with("repeatable")
+"""Ops whose results follow from their inputs and attributes alone, and which graphs repeat."""
 
 SETTLED = REPEATED | ops_with("heavy", "elementwise", "bias") | {"LiteRT"}
 """Ops that give the same in every round of a loop when they take the same."""
@@ -66,6 +69,7 @@ class RegionDraft(ABC):
         self.steps: list[tuple[frozenset[Atom], Step]] = []
         self.kept: set[int] = {RUN}
         self._uses: list[set[int]] = []
+        self._small_constants: dict[tuple[Any, ...], int] = {}
 
     @abstractmethod
     def build(self, names: Sequence[str], wanted: Sequence[Endpoint] = ()) -> None:
@@ -111,11 +115,20 @@ class RegionDraft(ABC):
         item = self.plan.items.get(endpoint.node)
         if item is None or item.node.op != "Const" or endpoint.port != 0:
             raise RunError(f"the tensor '{endpoint}' is not computed here", where=f"node '{endpoint.node}'")
-        slot = self.new_slot()
-        self.kept.add(slot)
-        self.constants.append((slot, item.node.tensor))
-        self.slots[endpoint] = slot
+        slot = self.slots[endpoint] = self._constant_slot(item.node.tensor)
         self.live.setdefault(endpoint, self.node_live.get(endpoint.node, LIVE))
+        return slot
+
+    def _constant_slot(self, tensor: Tensor) -> int:
+        """The slot of a constant; equal small ones have one: exporters write an axis or a size anew at each use."""
+        slot = self.new_slot()
+        if tensor.size <= MOST_ALIKE and tensor.dtype.name != "string":
+            array = tensor.numpy()
+            known = self._small_constants.setdefault((tensor.dtype.name, array.shape, array.tobytes()), slot)
+            if known != slot:
+                return known
+        self.kept.add(slot)
+        self.constants.append((slot, tensor))
         return slot
 
     def has_slot(self, endpoint: Endpoint) -> bool:

@@ -19,14 +19,13 @@ from pocketgraph.graph.op_traits import (
     PASSES_OR_ENTERS,
 )
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
 from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, ordered_units, waits_of
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output, reference_inputs
-from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
+from pocketgraph.runtime.engines.region_draft import REPEATED, RegionDraft, Unstructured
 from pocketgraph.runtime.engines.specialized_kernels import prepared, row_at, takes_row
 from pocketgraph.runtime.engines.step_calls import bound, dereferenced, first_live, holding, not_fed, same, takes_run
 from pocketgraph.runtime.engines.steps import RUN
@@ -218,7 +217,8 @@ class Builder(RegionDraft):
         self.add_step(node, call, inputs, tuple(outputs), live)
 
     def is_shared(self, item: Item, live: Liveness) -> bool:
-        """Whether another node computes just the same, so that this one has taken its results."""
+        """Whether another node computes just the same, so that this one has taken its results: wide-and-deep nets hash
+        a column for each of their halves, and every layer asks anew for the shape that it works on."""
         node = item.node
         is_reference = self.plan.dynamic is None and not self.plan.parts  # which computes node by node
         if node.op not in REPEATED or item.control or is_reference or self.is_trial:
@@ -229,10 +229,11 @@ class Builder(RegionDraft):
         ports = self.ports.get(node.name, set())
         if not self.references.isdisjoint(inputs) or any(Endpoint(node.name, port) in self.plan.fed for port in ports):
             return False
-        alike = subexpression_key(node, inputs, live.atoms)
-        if alike is None:
+        attrs = tuple(sorted((name, value) for name, value in node.attrs.items() if name[:1] != "_"))
+        try:
+            first = self.subexpressions.setdefault((node.op, inputs, live.atoms, attrs), node.name)
+        except TypeError:  # an attribute without a hash
             return False
-        first = self.subexpressions.setdefault(alike, node.name)
         if first == node.name or any(Endpoint(first, port) not in self.slots for port in ports):
             return False
         for port in ports:

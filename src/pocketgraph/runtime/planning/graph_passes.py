@@ -18,7 +18,6 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FUNCTIONAL
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
-from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
@@ -88,10 +87,6 @@ def fold_constants(state: GraphState) -> None:
         state.infer_anew()
 
 
-def deduplicate_constants(state: GraphState) -> None:
-    state.take(with_constants_once(state.graph, state.plan, state.inferred, state.held))
-
-
 def remove_dropout_in_loops(state: GraphState) -> None:
     """A loop that draws no numbers any more can be unrolled."""
     state.settle()
@@ -159,18 +154,8 @@ def canonical_biases(state: GraphState) -> None:
         state.plan_anew()
 
 
-def mask_pooled_gradients(state: GraphState) -> None:
-    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
-
-    state.settle()
-    if state.take(with_masks_at_pools(state)):
-        state.infer_anew()
-        state.plan_anew()
-        state.find_conditional()
-
-
 LOOPS, BRANCHES, SCALING = _having(ENTER), _having(SWITCH), _having(ops_with("product", "quotient"))
-SPLITS, POOLS, QUANTIZED = _having({"Split"}), _having({"MaxPoolGrad"}), _having(CANDIDATES)
+SPLITS, QUANTIZED = _having({"Split"}), _having(CANDIDATES)
 DEFAULTS = _having({"PlaceholderWithDefault"})
 TRAINED = _having({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})
 
@@ -184,19 +169,12 @@ PASSES: tuple[Pass, ...] = (
     Pass("take_defaults", "placeholders that are not fed become their defaults", take_defaults, DEFAULTS),
     Pass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches, BRANCHES),
     Pass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
-    Pass("deduplicate_constants", "equal constants become one", deduplicate_constants),
     Pass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops, LOOPS),
     Pass("unroll_loops", "loops of known length are written out", unroll_loops, LOOPS),
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits, SPLITS),
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout, SCALING),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
     Pass("canonical_biases", "biases of trained convolutions are added by BiasAdd", canonical_biases, TRAINED),
-    Pass(
-        "mask_pooled_gradients",
-        "gradients of max pools are masked before they are spread",
-        mask_pooled_gradients,
-        POOLS,
-    ),
 )
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
@@ -216,8 +194,6 @@ IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
 
 INEXACT = frozenset(("eight_bits_in_floats",))
 """Passes that round elsewhere than the original's integer arithmetic."""
-BLIND_TO_NAN = frozenset(("mask_pooled_gradients",))
-"""Passes after which a NaN may take a gradient that the original ends there."""
 
 after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""

@@ -21,7 +21,7 @@ from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
-from pocketgraph.runtime.planning.graph_passes import BLIND_TO_NAN, IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
@@ -62,8 +62,6 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         without |= IN_SEVERAL_CALLS
     if request.exact:
         without |= INEXACT
-    if request.strict:
-        without |= BLIND_TO_NAN
     state = GraphState(request.graph, request.feeds, request.values, request.fetches, request.targets, items, without)
     known = specialized(state)
     cuts, reasons = compile_parts(request, known)

@@ -8,7 +8,6 @@ import threading
 import warnings
 from itertools import chain
 
-from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import load
 from pocketgraph.formats.files import version_of
 from pocketgraph.graph import Graph
@@ -80,7 +79,7 @@ class SessionGraph:
 
                 is_file = os.path.isfile(self._path)
                 was = self._was = self._was or _state(self._path)
-                key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
+                key = content_name(self._path, self._cache_dir) if is_file else ""
                 if _state(self._path) != was:
                     key = ""
             self._key = key and key + self._permits
@@ -92,17 +91,6 @@ class SessionGraph:
             from pocketgraph.runtime.planning.idle_hashing import hash_when_idle
 
             hash_when_idle(self._path, self._cache_dir)
-
-    def _get_ready(self) -> None:
-        """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""
-        with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
-            if self.graph and self._engine != "reference":
-                from pocketgraph.litert import engine
-                from pocketgraph.runtime.certificates import part_check  # noqa: F401
-                from pocketgraph.runtime.planning import compiling, planner, session_variables  # noqa: F401
-
-                if self._path is not None and self._engine in (None, "auto", "litert"):
-                    engine.get_ready(os.path.getsize(self._path), {node.op for node in self.graph})
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""

@@ -59,10 +59,8 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
             else:
                 made.close()
         if taken_over:
-            from pocketgraph.litert import program_pieces
             from pocketgraph.runtime.memory_trim import trim_memory
 
-            for name in (first[1], *program_pieces.names(first[1])):
-                cache.remove(first[0], name)
+            cache.remove(*first)
             trim_memory()
     return taken_over

@@ -19,8 +19,6 @@ from pocketgraph.litert.sizes.operator_sizes import Sizes
 from pocketgraph.litert.sizes.wide_pixels import widened_for_all
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import ROOT
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.engines.step_program import StepProgram
@@ -28,7 +26,6 @@ from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.part_nodes import PartNodes
-from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants
 from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.sizes.open_layers import OpenCall, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.sizes.operand_numbers import OperandNumbers
@@ -168,11 +165,6 @@ def _program(
     fetches = [part_nodes.moved(endpoint) for endpoint in request.fetches]
     running = needed(rest, part_nodes.fed, fetches, ())
     library = FunctionLibrary(rest, without=request.without)
-    if "deduplicate_constants" not in request.without:  # so that steps that compute the same are found
-        plan = Plan(running, frozenset(part_nodes.fed), dict.fromkeys(running, ROOT), {}, library)
-        held = {endpoint.node for endpoint in (*request.feeds, *fetches)}.union(part_nodes.names)
-        rest = deduplicate_constants(rest, plan, part.inferred, held)
-        running = needed(rest, part_nodes.fed, fetches, ())
     check_kernels((item.node for name, item in running.items() if name not in part_nodes.names), library)
     outputs = tuple(Endpoint(part_nodes.names[0], port) for port in range(len(part.outputs)))
     steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, part_nodes.names)]
