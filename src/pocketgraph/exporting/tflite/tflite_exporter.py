@@ -1,7 +1,7 @@
 """Writes a LiteRT file of a model: one subgraph an entry point, with signatures and metadata.
 
-Source of what is written of variables: schema.fbs and the kernels VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE and CALL_ONCE of
-the LiteRT project.
+Source of what is written of variables: schema.fbs and the kernels VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE and
+CALL_ONCE of the LiteRT project.
 """
 
 from __future__ import annotations
