@@ -15,10 +15,9 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.node_times import measured
 from pocketgraph.inspect.view.changes import AppliedRule, Change, changes, changes_of_chain
-from pocketgraph.inspect.view.nodes import shown_nodes
+from pocketgraph.inspect.view.nodes import BARS, histogram_of, shown_nodes
 from pocketgraph.inspect.view.overlay import Overlay, read_layers
 from pocketgraph.inspect.view.page import comparison_data, page_data
-from pocketgraph.inspect.view.weight_histograms import BARS, histogram_of
 
 GRAPH = parse("""
     x = Placeholder(dtype=float, shape=[2,3])

@@ -13,8 +13,9 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import tool, transform
-from pocketgraph.transforms.parts import signal_to_noise, weight_rules
+from pocketgraph.transforms.parts import weight_rules
 from pocketgraph.transforms.rules.mobile import until_fixed_point
+from pocketgraph.transforms.rules.mobile_8bit import decibels_kept
 from support import assert_close, golden, model_dir, model_info, needs_shared
 
 
@@ -193,14 +194,14 @@ def test_a_ratio_of_noise_is_as_defined() -> None:
         y = Mul(x, two, T=float)
     """).replace(inputs=["x"], outputs=["y"])
     after = before.replace([node if node.name != "two" else const("two", np.float32(1.8)) for node in before])
-    kept = signal_to_noise.decibels_kept(before, after, 100)
+    kept = decibels_kept(before, after, 100)
     assert kept == pytest.approx(20, abs=1e-3)  # a tenth of the signal is 20 dB below it
-    assert signal_to_noise.decibels_kept(before, before, 100) == float("inf")
+    assert decibels_kept(before, before, 100) == float("inf")
     lost = before.replace([node if node.name != "two" else const("two", np.float32(np.nan)) for node in before])
-    assert signal_to_noise.decibels_kept(before, lost, 100) == float("-inf")
+    assert decibels_kept(before, lost, 100) == float("-inf")
     whole = before.map_nodes(lambda node: node.with_attrs(dtype=INT32) if node.op == "Placeholder" else node)
-    assert signal_to_noise.decibels_kept(whole, whole, 100) is None
-    assert signal_to_noise.decibels_kept(before.replace(outputs=["gone"]), before, 100) is None
+    assert decibels_kept(whole, whole, 100) is None
+    assert decibels_kept(before.replace(outputs=["gone"]), before, 100) is None
 
 
 def test_the_smallest_weights_get_twice_the_bits_within_a_budget() -> None:

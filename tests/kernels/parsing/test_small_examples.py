@@ -15,7 +15,7 @@ from pocketgraph.kernels.math import segments
 from pocketgraph.kernels.math.segments import SUM, segment_mean, sorted_groups
 from pocketgraph.kernels.parsing import examples
 from pocketgraph.kernels.parsing.example_records import features_of, values_of
-from pocketgraph.kernels.parsing.wanted_features import Wanted
+from pocketgraph.kernels.parsing.record_batches import Wanted
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.sparse import sparse_tensors
 

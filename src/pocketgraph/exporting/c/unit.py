@@ -197,11 +197,6 @@ def operand(operation: Operation, place: int) -> Value:
     return value
 
 
-def pair_and_result(operation: Operation) -> tuple[Value, Value, Value]:
-    """The first two operands and the first result of an operation."""
-    return operand(operation, 0), operand(operation, 1), operation.outputs[0]
-
-
 def array_of(value: Value | None) -> Array:
     """The elements of an operand that must be known.
 

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pocketgraph.kernels.op_table import OpTable
 
 OperatorTranslation: TypeAlias = Callable[[Any, Any], Any]
 """Called with a Translation and an Operation; gives the Core ML value of each output, or the only one. It raises
 ``translation.unsupported`` for what Core ML cannot say."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 TRANSLATIONS: OpTable[OperatorTranslation] = OpTable(
     "translation", "pocketgraph.exporting.coreml.operators", "TRANSLATIONS"
 )
 """What says each ONNX operator in Core ML's."""
 
-translates = TRANSLATIONS.enters
+
+def translates(*codes: str) -> Callable[[Function], Function]:
+    """Enters the decorated function for these operators; its parameters behind the operation are the first operands."""
+
+    def enter(function: Function) -> Function:
+        count = function.__code__.co_argcount - 2
+
+        def translation(to: Any, operation: Any) -> Any:
+            return function(to, operation, *(to.input(operation, index) for index in range(count)))
+
+        TRANSLATIONS.enters(*codes)(translation)
+        return function
+
+    return enter

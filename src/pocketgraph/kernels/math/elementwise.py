@@ -1,16 +1,18 @@
-"""Element-wise functions of one tensor: signs, roots, exponentials, trigonometry, rounding, predicates."""
+"""Element-wise functions of one tensor: signs, roots, exponentials, trigonometry, rounding, predicates;
+and chains of them that Grappler makes one op."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
 from pocketgraph.kernels.arrays import Array, is_float, is_small_float, reserve, widened
-from pocketgraph.kernels.registry import Value, kernel
+from pocketgraph.kernels.registry import KERNELS, Value, kernel
 
 Unary = Callable[[Any], Any]
 
@@ -267,3 +269,26 @@ def xla_reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: i
         size = np.where(exponent <= bits.dtype.type((middle - reach) << have), bits.dtype.type(0), size)
     found = np.asarray(sign | size).view(operand.dtype)
     return np.where(np.isnan(operand), operand, found)
+
+
+COMPOSABLE = frozenset((
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Exp", "Expm1", "Floor", "Inv",
+    "Log", "Log1p", "Neg", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sin", "Sinh", "Sqrt", "Square", "Tan",
+    "Tanh", "Elu", "Relu", "Relu6", "Selu",
+))  # fmt: skip
+"""Not a trait: what _UnaryOpsComposition composes, as in TensorFlow."""
+
+
+@kernel("_UnaryOpsComposition")
+def unary_ops_composition(x: Array, *, op_names: Sequence[str]) -> Array:
+    """The functions called ``op_names``, one after the other.
+
+    Raises:
+        RunError: one of them is none that TensorFlow joins.
+    """
+    for op in op_names:
+        found = KERNELS.row(op)
+        if op not in COMPOSABLE or found is None:
+            raise RunError(f"Do not have a compute function registered for op: {op}")
+        x = np.asarray(found.function(x))
+    return x

@@ -17,8 +17,7 @@ from pocketgraph.kernels.parsing.column_results import RecordColumn, dense_of, r
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
-from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, shown, texts
-from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
+from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, Wanted, batch_of, encoded, listed, shown, texts
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
 

@@ -14,9 +14,8 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.parsing.column_results import RecordColumn, ragged_of, sparse_of
-from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
+from pocketgraph.kernels.parsing.record_batches import Wanted, encoded, listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_records import strict_maps, strict_steps, strict_values
-from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.protobuf.wire import WireError
 

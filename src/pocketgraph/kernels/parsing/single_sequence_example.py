@@ -8,10 +8,9 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
+from pocketgraph.kernels.parsing.record_batches import Wanted, listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_examples import check_defaults, counted, flat, full, missing
 from pocketgraph.kernels.parsing.sequence_records import merged_maps, merged_steps, merged_values
-from pocketgraph.kernels.parsing.wanted_features import Wanted
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.protobuf.wire import WireError
 

@@ -28,7 +28,7 @@ from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
-from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
@@ -224,16 +224,14 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
 
 
 @emits("RESIZE_BILINEAR", coded=True)
-def resize_bilinear(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def resize_bilinear(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     table = resized(unit, operation, source, result)
     unit.call("resize_s8.h", "pg_resize_bilinear_s8", table, source, result)
 
 
 @emits("ADD", "SUB", in_place=True, coded=True)
-def add(unit: Unit, operation: Operation) -> None:
+def add(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     """Source of the constants: XNNPACK's parameters of qs8-vadd."""
-    left, right, result = pair_and_result(operation)
     scales = [step(left) / step(result), step(right) / step(result)]
     _, exponent = np.frexp(max(scales))
     shift = 20 - (int(exponent) - 1)
@@ -250,8 +248,7 @@ def add(unit: Unit, operation: Operation) -> None:
 
 
 @emits("MUL", in_place=True, coded=True)
-def multiply(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def multiply(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     scale = step(left) * step(right) / step(result)
     walk = paired_walk(result.shape, left.shape, right.shape)
     low, high = (float(end - zero(result)) for end in ends(operation))
@@ -261,8 +258,7 @@ def multiply(unit: Unit, operation: Operation) -> None:
 
 
 @emits("PRELU", in_place=True, coded=True)
-def prelu(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def prelu(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     walk = paired_walk(result.shape, left.shape, right.shape)
     own = fixed_point(float(step(left)) / float(step(result)))
     slope = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
@@ -271,9 +267,8 @@ def prelu(unit: Unit, operation: Operation) -> None:
 
 
 @emits("SQUARED_DIFFERENCE", in_place=True, coded=True)
-def squared_difference(unit: Unit, operation: Operation) -> None:
+def squared_difference(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     """Source of the constants: LiteRT's squared_difference.cc."""
-    left, right, result = pair_and_result(operation)
     common = 2 * float(max(step(left), step(right)))
     own = [one for value in (left, right) for one in fixed_point(float(step(value)) / common)]
     whole = fixed_point(common * common / (128.0 * 128.0 * float(step(result))))
@@ -295,8 +290,7 @@ def fixed_point(real: float) -> tuple[int, int]:
 
 
 @emits("BATCH_MATMUL", coded=True)
-def batch_matmul(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def batch_matmul(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     own = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
     at = zero(result)
     fields = [*convolution.matrices(operation), zero(left), zero(right), *own]
@@ -306,8 +300,7 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
 
 
 @emits("MEAN", "SUM", coded=True)
-def mean(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def mean(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     axes = {axis % len(source.shape) for axis in known(operation.inputs[1])}
     sizes, to = reduced_walk(source.shape, axes)
     count = math.prod(source.shape[axis] for axis in axes)
@@ -320,16 +313,14 @@ def mean(unit: Unit, operation: Operation) -> None:
 
 
 @emits("MAX_POOL_2D", "AVERAGE_POOL_2D", coded=True)
-def pool(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def pool(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     kernel = "pg_max_pool_s8" if operation.code == "MAX_POOL_2D" else "pg_average_pool_s8"
     window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call("pool_s8.h", kernel, unit.table("pg_conv", window.fields()), *ends(operation), source, result)
 
 
 @emits("MAXIMUM", "MINIMUM", in_place=True, coded=True)
-def extremes(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def extremes(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     if len({(step(value), zero(value)) for value in (left, right, result)}) > 1:
         raise Unsupported(f"{operation.code} of codes with different steps")
     sign = ">" if operation.code == "MAXIMUM" else "<"
@@ -338,8 +329,7 @@ def extremes(unit: Unit, operation: Operation) -> None:
 
 
 @emits("QUANTIZE", "DEQUANTIZE", coded=True)
-def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def between_codes_and_numbers(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     if is_code(source) and is_code(result):
         table(unit, operation)
     elif is_code(source) and result.dtype is FLOAT:
@@ -357,8 +347,7 @@ def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
 
 
 @emits("SOFTMAX", "LOG_SOFTMAX", coded=True)
-def softmax(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def softmax(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     if quantization(result) != PRESCRIBED_INT8[operation.code]:
         raise Unsupported(f"{operation.code} with codes of its own")
     scale = -step(source) * np.float32(operation.options.get("beta", 1.0))

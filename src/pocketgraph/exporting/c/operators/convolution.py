@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators.emitter_table import emits
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
-from pocketgraph.exporting.c.unit import Unit, array_of, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, operand
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import Unsupported
@@ -94,8 +94,7 @@ def only_floats(operation: Operation, *values: Value | None) -> None:
 
 
 @emits("CONV_2D")
-def conv_2d(unit: Unit, operation: Operation) -> None:
-    source, kernel, result = pair_and_result(operation)
+def conv_2d(unit: Unit, operation: Operation, source: Value, kernel: Value, result: Value) -> None:
     only_floats(operation, source, kernel, result)
     weights = array_of(kernel)
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
@@ -129,8 +128,7 @@ def row_window(source: Value, result: Value, rows: int, kernel: Value) -> Filter
 
 
 @emits("FULLY_CONNECTED")
-def fully_connected(unit: Unit, operation: Operation) -> None:
-    source, kernel, result = pair_and_result(operation)
+def fully_connected(unit: Unit, operation: Operation, source: Value, kernel: Value, result: Value) -> None:
     only_floats(operation, source, kernel, result)
     count, depth = kernel.shape
     rows = result.size // count
@@ -148,8 +146,7 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
 
 
 @emits("DEPTHWISE_CONV_2D")
-def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
-    source, kernel, result = pair_and_result(operation)
+def depthwise_conv_2d(unit: Unit, operation: Operation, source: Value, kernel: Value, result: Value) -> None:
     only_floats(operation, source, kernel, result)
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     unit.call(
@@ -186,8 +183,7 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
 
 
 @emits("BATCH_MATMUL")
-def batch_matmul(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def batch_matmul(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     only_floats(operation, left, right, result)
     table = unit.table("pg_product", matrices(operation))
     unit.call("matmul_f32.h", "pg_matmul_f32", table, range_of(unit, operation), left, right, "0", result)

@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.exporting.c.operators.convolution import activation
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
-from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.lowering import Unsupported
@@ -53,8 +53,7 @@ def sum_of(dtype: DType) -> str:
 
 
 @emits(*FLOAT_PAIRS, *COMPARISONS, in_place=True)
-def pairs(unit: Unit, operation: Operation) -> None:
-    left, right, result = pair_and_result(operation)
+def pairs(unit: Unit, operation: Operation, left: Value, right: Value, result: Value) -> None:
     code, kind = operation.code, c_type(left.dtype)
     name = f"pg_{code.lower()}_{left.dtype.name}s"
     if code in COMPARISONS:
@@ -85,8 +84,7 @@ def emit_pairs(
 
 
 @emits(*FLOAT_SINGLES, "LOGICAL_NOT", "GELU", in_place=True)
-def singles(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def singles(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     code, kind = operation.code, c_type(source.dtype)
     name = f"pg_{code.lower()}_{source.dtype.name}s"
     if code == "LOGICAL_NOT":
@@ -110,8 +108,7 @@ def emit_singles(unit: Unit, name: str, kind: str, made: str, text: str, source:
 
 
 @emits("LEAKY_RELU", in_place=True)
-def leaky_relu(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def leaky_relu(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     if source.dtype is not FLOAT:
         raise Unsupported(f"LEAKY_RELU of {source.dtype.name}")
     definition = "PG_UNARY_BY(pg_leaky_relu_floats, float, float, a < 0 ? a * b : a)"
@@ -120,8 +117,7 @@ def leaky_relu(unit: Unit, operation: Operation) -> None:
 
 
 @emits("CAST", in_place=True)
-def cast(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def cast(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     narrow = [value.dtype.name in NARROW for value in (source, result)]
     if any(narrow) and FLOAT in (source.dtype, result.dtype):
         _round(unit, source, result)
@@ -165,8 +161,7 @@ def select(unit: Unit, operation: Operation) -> None:
 
 
 @emits("SOFTMAX", "LOG_SOFTMAX", in_place=True)
-def softmax(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def softmax(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     if source.dtype is not FLOAT:
         raise Unsupported(f"{operation.code} of {source.dtype.name}")
     classes = source.shape[-1]
@@ -176,8 +171,7 @@ def softmax(unit: Unit, operation: Operation) -> None:
 
 
 @emits("LOCAL_RESPONSE_NORMALIZATION")
-def local_response_normalization(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def local_response_normalization(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     options, channels = operation.options, source.shape[-1]
     unit.call(
         "lrn_f32.h", "pg_lrn_f32", source.size // channels, channels, options["radius"], number(options["bias"]),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from pocketgraph.exporting.c.unit import Unit
+from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.litert.program import Operation, Value
 
 Emit: TypeAlias = Callable[[Unit, Operation], None]
-Function = TypeVar("Function", bound=Emit)
+Function = TypeVar("Function", bound=Callable[..., None])
 
 
 class Entry(NamedTuple):
@@ -34,11 +34,20 @@ CODED: OpTable[Entry] = OpTable("emitter on codes", PACKAGE, "CODED")
 
 
 def emits(*codes: str, in_place: bool = False, coded: bool = False) -> Callable[[Function], Function]:
-    """Enters the decorated function for these operators; ``coded``: for those on int8 codes."""
+    """Enters the decorated function for these operators; ``coded``: for those on int8 codes.
+
+    Its parameters behind the operation are the first operands, which have to be there, and the first result.
+    """
 
     def enter(function: Function) -> Function:
+        count = function.__code__.co_argcount - 2
+
+        def emit(unit: Unit, operation: Operation) -> None:
+            values = [operand(operation, place) for place in range(count - 1)]
+            function(unit, operation, *values, *operation.outputs[: min(count, 1)])
+
         for code in codes:
-            (CODED if coded else PLAIN).add(code, Entry(function, in_place))
+            (CODED if coded else PLAIN).add(code, Entry(emit, in_place))
         return function
 
     return enter

@@ -8,13 +8,12 @@ from typing import Any
 from pocketgraph.exporting.c.operators.elementwise import sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import strides
-from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
 from pocketgraph.litert.program import Operation, Value
 
 
 @moves("GATHER")
-def gather(unit: Unit, operation: Operation) -> None:
-    source, places, result = pair_and_result(operation)
+def gather(unit: Unit, operation: Operation, source: Value, places: Value, result: Value) -> None:
     batch = operation.options.get("batch_dims", 0) or 0
     batch += len(places.shape) if batch < 0 else 0
     axis = (operation.options.get("axis", 0) or 0) % len(source.shape)
@@ -39,8 +38,7 @@ def points(places: Value, indexed: Value) -> list[Any]:
 
 
 @moves("GATHER_ND")
-def gather_nd(unit: Unit, operation: Operation) -> None:
-    source, places, result = pair_and_result(operation)
+def gather_nd(unit: Unit, operation: Operation, source: Value, places: Value, result: Value) -> None:
     fields = points(places, source)
     name = f"pg_gather_nd_{places.dtype.name}"
     unit.call(
@@ -50,8 +48,7 @@ def gather_nd(unit: Unit, operation: Operation) -> None:
 
 
 @emits("SCATTER_ND")
-def scatter_nd(unit: Unit, operation: Operation) -> None:
-    places, updates, result = pair_and_result(operation)
+def scatter_nd(unit: Unit, operation: Operation, places: Value, updates: Value, result: Value) -> None:
     fields = points(places, result)
     name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
     kinds = f"{c_type(places.dtype)}, {c_type(result.dtype)}"

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.exporting.c.operators.elementwise import known
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
-from pocketgraph.exporting.c.unit import CConstant, Pointer, Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import CConstant, Pointer, Unit, array_of, c_type, number, operand
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 
@@ -44,24 +44,21 @@ def filled(unit: Unit, result: Value, text: str) -> None:
 
 
 @moves("TRANSPOSE")
-def transpose(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def transpose(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     own = strides(source.shape)
     steps = [own[axis] for axis in known(operation.inputs[1])]
     moved(unit, source, result, result.shape, steps, strides(result.shape))
 
 
 @moves("SLICE")
-def slice_(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def slice_(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     own = strides(source.shape)
     start = sum(place * step for place, step in zip(known(operation.inputs[1]), own, strict=True))
     moved(unit, source, result, result.shape, own, strides(result.shape), start)
 
 
 @moves("STRIDED_SLICE")
-def strided_slice(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def strided_slice(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     begins, ends, step = (known(value) for value in operation.inputs[1:4])
     options = operation.options
     if options.get("ellipsis_mask") or options.get("new_axis_mask"):
@@ -90,14 +87,12 @@ def strided_slice(unit: Unit, operation: Operation) -> None:
 
 
 @moves("BROADCAST_TO")
-def broadcast_to(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def broadcast_to(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     moved(unit, source, result, result.shape, stretched(source.shape, result.shape), strides(result.shape))
 
 
 @moves("TILE")
-def tile(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def tile(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     sizes: list[int] = []
     steps: list[int] = []
     for times, size, step in zip(known(operation.inputs[1]), source.shape, strides(source.shape), strict=True):
@@ -107,8 +102,7 @@ def tile(unit: Unit, operation: Operation) -> None:
 
 
 @moves("REVERSE_V2")
-def reverse(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def reverse(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     steps, start = list(strides(source.shape)), 0
     for axis in {axis % len(source.shape) for axis in known(operation.inputs[1])}:
         start += (source.shape[axis] - 1) * steps[axis]
@@ -117,8 +111,7 @@ def reverse(unit: Unit, operation: Operation) -> None:
 
 
 @moves("REVERSE_SEQUENCE")
-def reverse_sequence(unit: Unit, operation: Operation) -> None:
-    source, lengths, result = pair_and_result(operation)
+def reverse_sequence(unit: Unit, operation: Operation, source: Value, lengths: Value, result: Value) -> None:
     steps, rows = (operation.options.get(name, 0) or 0 for name in ("sequence_axis", "batch_axis"))
     first, second = sorted((steps % len(source.shape), rows % len(source.shape)))
     shape = source.shape
@@ -164,8 +157,7 @@ def split(unit: Unit, operation: Operation) -> None:
 
 
 @moves("PAD", "PADV2")
-def pad(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def pad(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
     text = "0" if source.quantization is None else str(source.quantization.zero_points[0])
     if operation.code == "PADV2":
@@ -178,8 +170,7 @@ def pad(unit: Unit, operation: Operation) -> None:
 
 
 @moves("MIRROR_PAD")
-def mirror_pad(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def mirror_pad(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
     edge = int(operation.options["mode"] == "SYMMETRIC")
     befores = [int(before) for before, _ in pairs]
@@ -192,8 +183,7 @@ def mirror_pad(unit: Unit, operation: Operation) -> None:
 
 
 @moves("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
-def blocks_and_channels(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def blocks_and_channels(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     block = operation.options["block_size"]
     fine, coarse = (source, result) if operation.code == "SPACE_TO_DEPTH" else (result, source)
     batch, height, width = coarse.shape[:3]
@@ -206,9 +196,8 @@ def blocks_and_channels(unit: Unit, operation: Operation) -> None:
 
 
 @moves("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
-def blocks_and_batch(unit: Unit, operation: Operation) -> None:
+def blocks_and_batch(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     """A copy for each place in a block: of all its pixels to, or from, one part of the batch."""
-    source, result = operand(operation, 0), operation.outputs[0]
     blocks = known(operation.inputs[1])
     borders = array_of(operation.inputs[2]).reshape(-1, 2)
     is_cutting = operation.code == "SPACE_TO_BATCH_ND"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.exporting.c.operators.convolution import FilterWindow, only_floats, range_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
-from pocketgraph.exporting.c.unit import Unit, operand
+from pocketgraph.exporting.c.unit import Unit
 from pocketgraph.litert.program import Operation, Value
 
 
 @emits("MAX_POOL_2D", "AVERAGE_POOL_2D")
-def pool(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def pool(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     only_floats(operation, source, result)
     window = FilterWindow(operation, source, (operation.options["filter_h"], operation.options["filter_w"]))
     unit.call(
@@ -27,15 +26,13 @@ def resized(unit: Unit, operation: Operation, source: Value, result: Value) -> s
 
 
 @emits("RESIZE_BILINEAR")
-def resize_bilinear(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def resize_bilinear(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     only_floats(operation, source, result)
     table = resized(unit, operation, source, result)
     unit.call("resize_f32.h", "pg_resize_bilinear_f32", table, source, result)
 
 
 @moves("RESIZE_NEAREST_NEIGHBOR")
-def resize_nearest(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def resize_nearest(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     table = resized(unit, operation, source, result)
     unit.call("resize_nearest.h", "pg_resize_nearest", table, source.dtype.size, source, result)

@@ -10,7 +10,7 @@ from pocketgraph.exporting.c.operators.shapes import reduced_walk
 from pocketgraph.exporting.c.unit import Unit, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT8, INT32, INT64
 from pocketgraph.litert.lowering import Unsupported
-from pocketgraph.litert.program import Operation
+from pocketgraph.litert.program import Operation, Value
 
 REDUCTIONS = {
     ("SUM", FLOAT): ("0", "a + b"), ("MEAN", FLOAT): ("0", "a + b"), ("REDUCE_PROD", FLOAT): ("1", "a * b"),
@@ -29,8 +29,7 @@ REDUCTIONS = {
 
 @emits("SUM", "MEAN", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 @emits("REDUCE_MAX", "REDUCE_MIN", coded=True)
-def reduction(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def reduction(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     found = REDUCTIONS.get((operation.code, source.dtype))
     if found is None:
         raise Unsupported(f"{operation.code} of {source.dtype.name}")
@@ -55,8 +54,7 @@ def reduction(unit: Unit, operation: Operation) -> None:
 
 
 @moves("ARG_MAX", "ARG_MIN")
-def arg(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def arg(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     axis = known(operation.inputs[1])[0] % len(source.shape)
     name = f"pg_{operation.code.lower()}_{source.dtype.name}_{result.dtype.name}"
     better = "a > b" if operation.code == "ARG_MAX" else "a < b"
@@ -80,8 +78,7 @@ def top_k(unit: Unit, operation: Operation) -> None:
 
 
 @emits("CUMSUM")
-def cumulative_sum(unit: Unit, operation: Operation) -> None:
-    source, result = operand(operation, 0), operation.outputs[0]
+def cumulative_sum(unit: Unit, operation: Operation, source: Value, result: Value) -> None:
     axis = known(operation.inputs[1])[0] % len(source.shape)
     name = f"pg_cumsum_{source.dtype.name}"
     outer, inner = math.prod(source.shape[:axis]), math.prod(source.shape[axis + 1 :])

@@ -12,9 +12,8 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 
 
 @translates("STFT")
-def short_time_spectrum(to: Translation, operation: OnnxOperation) -> Any:
+def short_time_spectrum(to: Translation, operation: OnnxOperation, signal: Any) -> Any:
     """Frames gathered, windowed, and multiplied with cosines and sines: [batch, frames, frequencies, 2]."""
-    signal = to.input(operation, 0)
     (step,) = to.integers(operation, 1, "how far frames are apart")
     window = to.static_or_none(operation, 2)
     given = to.static_or_none(operation, 3)

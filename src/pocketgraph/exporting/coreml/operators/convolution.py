@@ -30,8 +30,7 @@ def window(operation: OnnxOperation, count: int) -> dict[str, Any]:
 
 
 @translates("Conv")
-def convolution(to: Translation, operation: OnnxOperation) -> Any:
-    x, weight = to.input(operation, 0), to.input(operation, 1)
+def convolution(to: Translation, operation: OnnxOperation, x: Any, weight: Any) -> Any:
     count = weight.rank - 2
     inputs = window(operation, count)
     if operation.attrs.get("dilations"):
@@ -42,9 +41,8 @@ def convolution(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("ConvTranspose")
-def transposed_convolution(to: Translation, operation: OnnxOperation) -> Any:
+def transposed_convolution(to: Translation, operation: OnnxOperation, x: Any, weight: Any) -> Any:
     """What ONNX's padding cuts off is cut off; where less is made than asked for, zeros are put behind."""
-    x, weight = to.input(operation, 0), to.input(operation, 1)
     count = weight.rank - 2
     if operation.attrs.get("auto_pad"):
         raise to.unsupported("the size that it is to make must be known beforehand")
@@ -69,8 +67,7 @@ def transposed_convolution(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("MatMul")
-def product(to: Translation, operation: OnnxOperation) -> Any:
-    a, b = to.input(operation, 0), to.input(operation, 1)
+def product(to: Translation, operation: OnnxOperation, a: Any, b: Any) -> Any:
     if not to.is_float(a):
         raise to.unsupported("a product of matrices of integers")
     return to.op("matmul", x=a, y=b)
@@ -118,14 +115,12 @@ def average(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("GlobalAveragePool")
-def average_of_all(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def average_of_all(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     return to.op("reduce_mean", x=x, axes=list(range(2, x.rank)), keep_dims=True)
 
 
 @translates("BatchNormalization")
-def batch_norm(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def batch_norm(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     epsilon = float(operation.attrs.get("epsilon", 1e-5))
     known = [to.static_or_none(operation, index) for index in range(1, 5)]
     if x.rank in RANKS and all(part is not None for part in known):

@@ -29,8 +29,7 @@ WITH_ALPHA = {"Elu": ("elu", 1.0), "LeakyRelu": ("leaky_relu", 0.01)}
 
 
 @translates(*SAME_NAME)
-def unary(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def unary(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     kind = SAME_NAME[operation.code]
     if kind == "logical_not":
         return to.op(kind, x=to.cast(x, "bool"))
@@ -70,8 +69,7 @@ def _shifted_codes(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Div")
-def quotient(to: Translation, operation: OnnxOperation) -> Any:
-    a, b = to.input(operation, 0), to.input(operation, 1)
+def quotient(to: Translation, operation: OnnxOperation, a: Any, b: Any) -> Any:
     if to.is_float(a):
         return to.op("real_div", x=a, y=b)
     signs = to.op("mul", x=to.op("sign", x=a), y=to.op("sign", x=b))  # ONNX's division of integers cuts towards zero
@@ -79,8 +77,7 @@ def quotient(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Mod")
-def remainder(to: Translation, operation: OnnxOperation) -> Any:
-    a, b = to.input(operation, 0), to.input(operation, 1)
+def remainder(to: Translation, operation: OnnxOperation, a: Any, b: Any) -> Any:
     if not operation.attrs.get("fmod"):
         return to.op("mod", x=a, y=b)
     rest = to.op("mod", x=to.op("abs", x=a), y=to.op("abs", x=b))
@@ -88,8 +85,7 @@ def remainder(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Neg")
-def negative(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def negative(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     return to.op("mul", x=x, y=np.float32(-1) if to.is_float(x) else np.int32(-1))
 
 
@@ -98,17 +94,15 @@ translates("Log")(lambda to, operation: to.op("log", x=to.input(operation, 0), e
 
 
 @translates("Asinh")
-def inverse_hyperbolic_sine(to: Translation, operation: OnnxOperation) -> Any:
+def inverse_hyperbolic_sine(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     """sign(x) · log(|x| + √(x² + 1)), which loses no digits where x is far below zero."""
-    x = to.input(operation, 0)
     size = to.op("abs", x=x)
     root = to.op("sqrt", x=to.op("add", x=to.op("mul", x=x, y=x), y=np.float32(1)))
     return to.op("mul", x=to.op("log", x=to.op("add", x=size, y=root), epsilon=np.float32(0)), y=to.op("sign", x=x))
 
 
 @translates("Acosh")
-def inverse_hyperbolic_cosine(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def inverse_hyperbolic_cosine(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     root = to.op("sqrt", x=to.op("sub", x=to.op("mul", x=x, y=x), y=np.float32(1)))
     return to.op("log", x=to.op("add", x=x, y=root), epsilon=np.float32(0))
 
@@ -132,8 +126,7 @@ def hard_sigmoid(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("PRelu")
-def parametric_relu(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def parametric_relu(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     below = to.op("mul", x=to.op("minimum", x=x, y=np.float32(0)), y=to.input(operation, 1))
     return to.op("add", x=to.op("relu", x=x), y=below)
 
@@ -153,15 +146,13 @@ def clipped(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Where")
-def where(to: Translation, operation: OnnxOperation) -> Any:
-    condition, a, b = (to.input(operation, index) for index in range(3))
+def where(to: Translation, operation: OnnxOperation, condition: Any, a: Any, b: Any) -> Any:
     condition = to.cast(condition, "bool")
     return to.numbers("select", {"a": a, "b": b}, cond=condition)
 
 
 @translates("IsNaN")
-def is_no_number(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def is_no_number(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     return to.op("not_equal", x=x, y=x)
 
 

@@ -105,8 +105,7 @@ def split(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Slice")
-def slices(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def slices(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     starts, stops = (to.integers(operation, index, "where the slice lies") for index in (1, 2))
     given = to.static_or_none(operation, 3)
     axes = list(range(len(starts))) if given is None else [int(axis) % x.rank for axis in given.reshape(-1)]
@@ -124,8 +123,7 @@ def slices(to: Translation, operation: OnnxOperation) -> Any:
 
 
 @translates("Expand")
-def expand(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def expand(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     shape = to.integers(operation, 1, "the shape")
     wanted = np.broadcast_shapes(tuple(int(size) for size in x.shape), tuple(shape))
     return _tiled(to, x, list(wanted))
@@ -143,8 +141,7 @@ translates("Tile")(lambda to, operation: moved(to, operation, "tile", reps=to.in
 
 
 @translates("Pad")
-def pad(to: Translation, operation: OnnxOperation) -> Any:
-    x = to.input(operation, 0)
+def pad(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     amounts = to.integers(operation, 1, "the amounts")
     before, after = amounts[: x.rank], amounts[x.rank :]
     if min(amounts, default=0) < 0:

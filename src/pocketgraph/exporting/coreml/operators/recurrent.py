@@ -55,9 +55,8 @@ def _initial(to: Translation, operation: OnnxOperation, index: int, units: int) 
 
 
 @translates("GRU")
-def gru(to: Translation, operation: OnnxOperation) -> Any:
+def gru(to: Translation, operation: OnnxOperation, x: Any) -> Any:
     """ONNX: gates in the order update, reset, candidate; outputs as an LSTM's."""
-    x = to.input(operation, 0)
     steps = int(x.shape[0])
     if steps > MOST_STEPS:
         raise to.unsupported(f"a GRU of {counted(steps, 'step')}; up to {MOST_STEPS} are written one after the other")

@@ -1,1 +1,0 @@
-"""What fake_quantize_training is made of: the ranges of inputs, their rounding, and the Saver's part in it."""
