@@ -83,28 +83,49 @@ def test_a_pipe_that_temporary_files_have_no_room_for(model: pathlib.Path, tmp_p
     assert list(tmp_path.iterdir()) == [model]
 
 
+def waiting_for_a_pipe(tmp_path: pathlib.Path) -> tuple[subprocess.Popen[bytes], pathlib.Path]:
+    """A command that waits for its model, and the file that what came in so far is in."""
+    waiting = subprocess.Popen(
+        [*PROGRAM, "identify", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not (kept := list(tmp_path.glob("pocketgraph.*/stdin"))) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(kept) == 1
+    return waiting, kept[0]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="a process that is ended cannot be told from another one there")
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_what_a_killed_command_kept_of_a_pipe_goes_with_the_next(
-    how: signal.Signals, model: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_what_a_killed_command_kept_of_a_pipe_goes_with_the_next(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen([*PROGRAM, "identify", "-"], stdin=subprocess.PIPE, env=environment) as waiting:
-        until = time.monotonic() + 60
-        while not (left := list(tmp_path.glob("pocketgraph.*/stdin"))) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert len(left) == 1
+    waiting, kept = waiting_for_a_pipe(tmp_path)
+    with waiting:
         fed = model.read_bytes()
         during = subprocess.run(
             [*PROGRAM, "identify", "-"], input=fed, capture_output=True, env=environment, check=True
         )
         assert b"GraphDef" in during.stdout
-        assert left[0].exists(), "its process still reads"
-        waiting.send_signal(how)
-    assert waiting.returncode == -how
-    assert left[0].exists()
+        assert kept.exists(), "its process still reads"
+        waiting.kill()
+    assert kept.exists()
     subprocess.run([*PROGRAM, "identify", "-"], input=fed, capture_output=True, env=environment, check=True)
     assert list(tmp_path.iterdir()) == [model]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize("names", [["SIGTERM"], ["SIGHUP"], ["SIGINT"], ["SIGHUP", "SIGTERM"]], ids="+".join)
+def test_a_command_that_is_ended_takes_its_files_with_it(names: list[str], tmp_path: pathlib.Path) -> None:
+    waiting, _ = waiting_for_a_pipe(tmp_path)
+    with waiting:
+        waiting.send_signal(signal.SIGSTOP)  # so that two come at once, as timeout sends them
+        for name in [*names, "SIGCONT"]:
+            waiting.send_signal(signal.Signals[name])
+        assert waiting.stderr is not None
+        said = waiting.stderr.read().decode()
+    assert waiting.returncode == 128 + signal.Signals[names[0]]
+    assert said.lstrip() == ("error: stopped\n" if names == ["SIGINT"] else f"error: stopped by {names[0]}\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])

@@ -6,11 +6,15 @@ import atexit
 import codecs
 import gc
 import io
+import math
 import os
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import click
@@ -208,8 +212,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
-        again = "; the same call made again goes on from here" if typed and typed[0] in RESUMED else ""
-        fail(f"stopped{again}", 130)
+        fail(f"stopped{_how_to_go_on(typed)}", 130)
+    except Ended as end:
+        fail(f"stopped by {signal.Signals(end.number).name}{_how_to_go_on(typed)}", 128 + end.number)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         sys.exit(2)
@@ -229,6 +234,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(f"{place}{error.strerror or error}" + (f"; {near('')}" if error.filename == "" else ""), 1)
 
 
+def _how_to_go_on(typed: Sequence[str]) -> str:
+    return "; the same call made again goes on from here" if typed and typed[0] in RESUMED else ""
+
+
+class Ended(BaseException):
+    """The system, or somebody who is not at the keyboard, asks the process to end.
+
+    Attributes:
+        number: the signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _ends_when_asked() -> None:
+    """Has SIGTERM and SIGHUP clean up as Ctrl-C does, where nobody has them ignored, such as nohup.
+
+    One more in the same second is the same wish: timeout sends two. A later one ends what cleans up too slowly.
+    """
+    asked = math.inf
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked == math.inf:
+            asked = time.monotonic()
+            raise Ended(number)
+        if time.monotonic() - asked > 1:
+            os._exit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
 def _at_home(word: str) -> str:
     """A word of the call, with a leading ~ looked up also behind ``--data=``, where most shells leave it."""
     flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
@@ -244,6 +286,7 @@ def _own_process() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  as long as the process
+    _ends_when_asked()
     os.environ.setdefault(*SOON_ASLEEP)  # NumPy reads it when it is loaded
     atexit.register(gc.freeze)  # of a process that ends, Python would look for garbage three times
     for stream in (sys.stdout, sys.stderr):
