@@ -142,3 +142,48 @@ def test_the_original_believes_a_scalar_where_it_does_not_lose_the_version(
         v = Add(x, y, T=float)
     """).replace(versions=Versions(producer))
     assert list(transform(graph, f"fold_constants{parameters}", ["x"], ["v"], compat="original").nodes) == names
+
+
+ASKED = """
+    x = Placeholder(dtype=float, shape=[2])
+    m = Placeholder(dtype=float, shape=[5,6])
+    im = Placeholder(dtype=float, shape=[1,5,5,1])
+    b = Placeholder(dtype=float, shape=[?,4,3])
+    a = Placeholder(dtype=int32)
+    k = Size(x, T=float, out_type=int32)
+    b_sizes = Shape(b, T=float, out_type=int32)
+    begin = Const(int32 [1])
+    end = Const(int32 [3])
+    one = Const(int32 [1])
+    tail = StridedSlice(b_sizes, begin, end, one, T=int32, Index=int32)
+    scale = Const(int32 [1,1])
+    scaled = Mul(tail, scale, T=int32)
+    f = Const(float 2.0)
+    behind = Identity(k, T=int32)
+"""
+"""What asks for a shape of which all sizes are known, and for one with an unknown size."""
+TAIL = ["b_sizes", "begin", "end", "one", "tail"]
+
+
+@pytest.mark.parametrize(
+    ("node", "names"),
+    [
+        ("y = TopKV2(m, k, T=float)", ["y", "r", "q", "v", "k/_0__cf__1"]),
+        ("y = TopKV2(m, behind, T=float)", ["y", "v", "behind/_0__cf__2", "q/_1__cf__3"]),
+        ("y = ExpandDims(m, k, T=float, Tdim=int32)", ["y", "r", "q", "v", "k/_0__cf__1"]),
+        ("y = Fill(tail, f, T=float, index_type=int32)", [*TAIL, "f", "y", "v", "q/_0__cf__1"]),
+        ("y = Fill(scaled, f, T=float, index_type=int32)", [*TAIL, "scale", "scaled", "f", "y", "r", "q", "v"]),
+        ("y = ResizeBilinear(im, tail, T=float)", [*TAIL, "y", "r", "q", "v"]),
+    ],
+)
+def test_the_original_knows_some_values_only_where_they_are_read_as_a_shape(node: str, names: list[str]) -> None:
+    """The names are TensorFlow 1.15.5's: what it does not know beforehand takes no number."""
+    graph = parse(f"""{ASKED}
+        {node}
+        r = Shape(y, T=float, out_type=int32)
+        q = Add(r, r, T=int32)
+        v = Add(a, q, T=int32)
+    """)
+    inputs = ["x", "m", "im", "b", "a"]
+    result = transform(graph, "fold_constants(clear_output_shapes=false)", inputs, ["v"], compat="original")
+    assert [name for name in result.nodes if name not in inputs] == names

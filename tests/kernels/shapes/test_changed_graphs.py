@@ -33,7 +33,7 @@ FEEDS = {"x:0": (FLOAT, Shape((3, 4)))}
 def visited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The nodes that are looked at."""
     names: list[str] = []
-    walk: Any = vars(sys.modules["pocketgraph.kernels.shapes.infer"])["_Walk"]
+    walk: Any = vars(sys.modules["pocketgraph.kernels.shapes.infer"])["Walk"]
     visit = walk.visit
 
     def noted(self: Any, node: Node) -> None:
@@ -151,7 +151,7 @@ def test_nodes_that_are_alike_are_worked_out_once(monkeypatch: pytest.MonkeyPatc
     graph = graph.replace([*graph, *more])
     feeds = {"x:0": (FLOAT, Shape((None, 4)))}
     names: list[str] = []
-    walk: Any = vars(sys.modules["pocketgraph.kernels.shapes.infer"])["_Walk"]
+    walk: Any = vars(sys.modules["pocketgraph.kernels.shapes.infer"])["Walk"]
     shapes = walk._shapes
     monkeypatch.setattr(walk, "_shapes", lambda self, call: names.append(call.node.name) or shapes(self, call))
     found = infer(graph, feeds)

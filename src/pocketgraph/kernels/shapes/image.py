@@ -46,7 +46,7 @@ shape_rule("CropAndResizeGradBoxes")(of_input(2, rank=2))
 )
 def resize(call: ShapeCall) -> Shape:
     batch, _, _, channels = of_rank(call.shape(0), 4)
-    height, width = of_rank(call.as_shape(1), 2)
+    height, width = of_rank(call.sizes(1), 2)
     return Shape((batch, height, width, channels))
 
 
@@ -54,7 +54,7 @@ def resize(call: ShapeCall) -> Shape:
 def crop_and_resize(call: ShapeCall) -> Shape:
     channels = of_rank(call.shape(0), 4)[3]
     boxes = merge_dim(of_rank(call.shape(1), 2)[0], of_rank(call.shape(2), 1)[0])
-    height, width = of_rank(call.as_shape(3), 2)
+    height, width = of_rank(call.sizes(3), 2)
     return Shape((boxes, height, width, channels))
 
 
@@ -64,7 +64,7 @@ def of_resizing(call: ShapeCall) -> Shape:
     if call.node.op == "ResizeBilinearGrad":
         rows, columns = of_rank(call.shape(1), 4)[1:3]
     else:
-        rows, columns = of_rank(call.as_shape(1), 2)
+        rows, columns = of_rank(call.sizes(1), 2)
     return Shape((grad[0], rows, columns, grad[3]))
 
 

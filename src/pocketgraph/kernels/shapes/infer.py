@@ -45,7 +45,7 @@ class Inferred:
         problems: for each node whose inputs certainly do not fit together, what is wrong with it.
     """
 
-    def __init__(self, walk: _Walk) -> None:
+    def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self._facts = walk.facts
         self._rows: dict[str, _Row] = {}  # a tensor is asked for ten times while a graph is planned
@@ -107,6 +107,7 @@ def infer(
     strict: bool = False,
     complete: bool | None = None,
     by_values: bool = True,
+    kind: type[Walk] | None = None,
     before: Inferred | None = None,
     nodes: Iterable[Node] | None = None,
 ) -> Inferred:
@@ -120,6 +121,7 @@ def infer(
         complete: whether nothing but ``feeds`` (and ``values``) will be fed, so that a placeholder with a default that
             is not among them is its default; by default when ``feeds`` is given.
         by_values: whether a value that is known tells its shape where the op's rule does not, as for Unique.
+        kind: a walk that knows less.
         strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
         before: what was inferred of this graph before some of its nodes were changed, or with other feeds; nodes that
             are the same, and take what they took, are not looked at again.
@@ -129,7 +131,7 @@ def infer(
         GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
     """
     complete = feeds is not None if complete is None else complete
-    walk = _Walk(graph, _facts_of(feeds, values), strict, complete, by_values)
+    walk = (kind or Walk)(graph, _facts_of(feeds, values), strict, complete, by_values)
     for node in timed(postorder(graph, outputs) if nodes is None else nodes):
         walk.look_at(node, before)
     return Inferred(walk)
@@ -149,7 +151,7 @@ def infer_while(
         holds: is given a node, and what is known of it and of those before it.
         nodes: those to look at, as ``postorder`` gives them.
     """
-    walk = _Walk(graph, _facts_of(feeds, values), strict=False, complete=True)
+    walk = Walk(graph, _facts_of(feeds, values), strict=False, complete=True)
     found = Inferred(walk)
     for node in timed(nodes):
         walk.look_at(node, before)
@@ -161,7 +163,7 @@ def infer_while(
 def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:
     """What was inferred ``before``, with more ``feeds``; ``nodes`` follow from them, as ``postorder`` gives them."""
     earlier = before._walk
-    walk = _Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
+    walk = Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
     walk.facts, walk.handles, walk.problems = dict(earlier.facts), dict(earlier.handles), dict(earlier.problems)
     for node in timed(nodes):
         walk.problems.pop(node.name, None)
@@ -202,7 +204,9 @@ def postorder(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
     return [nodes[name] for name in finishing(starts, needs, nodes.__contains__)]
 
 
-class _Walk:
+class Walk:
+    """What is known of the nodes that were looked at."""
+
     def __init__(self, graph: Graph, fed: _Fed, strict: bool, complete: bool, by_values: bool = True) -> None:
         self.graph, self.fed = graph, fed
         self.strict, self.complete, self.by_values = strict, complete, by_values
@@ -218,7 +222,7 @@ class _Walk:
         else:
             self.visit_again(node, before._walk)
 
-    def visit_again(self, node: Node, before: _Walk) -> None:
+    def visit_again(self, node: Node, before: Walk) -> None:
         """As ``visit``; takes over what was found ``before`` where it is the same."""
         name = node.name
         earlier = before.facts.get(name)
@@ -240,13 +244,13 @@ class _Walk:
         if is_same:  # so that who takes it need not be looked at
             self.facts[name] = earlier
 
-    def _is_fed_the_same(self, name: str, before: _Walk) -> bool:
+    def _is_fed_the_same(self, name: str, before: Walk) -> bool:
         now, then = self.fed.get(name, {}), before.fed.get(name, {})
         return now.keys() == then.keys() and all(
             now[port][:2] == then[port][:2] and now[port][2] is then[port][2] for port in now
         )
 
-    def _takes_the_same(self, node: Node, before: _Walk) -> bool:
+    def _takes_the_same(self, node: Node, before: Walk) -> bool:
         now, then = self.facts, before.facts
         for ref in node.inputs:
             source = node_name(ref) if ":" in ref else ref
@@ -257,7 +261,7 @@ class _Walk:
 
     def visit(self, node: Node) -> None:
         """Notes what follows for a node from what is known of its inputs."""
-        if self._is_constant_or_copy(node):  # most nodes are such
+        if self.is_constant_or_copy(node):  # most nodes are such
             return
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []
@@ -269,7 +273,8 @@ class _Walk:
             else:
                 inputs.append(UNKNOWN)
                 known.append(None)
-        form = None if self.handles or node.name in self.fed else _form(node, inputs, known)
+        unread, computable = self.read(node, [name for name, _ in refs], known)
+        form = None if self.handles or node.name in self.fed or unread else _form(node, inputs, known)
         alike = self._alike.get(form) if form is not None else None
         if alike is not None:
             self.facts[node.name] = alike[1]
@@ -277,8 +282,10 @@ class _Walk:
         dtypes = opdefs.known_output_dtypes(node)
         handles = tuple([self.handles.get(name) for name, _ in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
-        call = rules.ShapeCall(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
-        shapes, found = self._shapes_and_values(call)
+        call = rules.ShapeCall(
+            node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer, unread
+        )
+        shapes, found = self._shapes_and_values(call, computable)
         self._note_handle(call)
         types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)
         if node.name in self.fed:
@@ -287,7 +294,11 @@ class _Walk:
         if form is not None and node.name not in self.handles and node.name not in self.problems:
             self._alike[form] = node, facts
 
-    def _is_constant_or_copy(self, node: Node) -> bool:
+    def read(self, node: Node, sources: list[str], known: list[Known]) -> tuple[list[int], list[Known]]:
+        """The inputs whose values the node's shape rule reads as shapes only, and what its own values are made of."""
+        return [], known
+
+    def is_constant_or_copy(self, node: Node) -> bool:
         """Whether a node is a constant or an Identity of which nothing has to be worked out: it is noted then."""
         if node.op == "Const" and node.name not in self.fed:
             constant, of_type = node.attrs.get("value"), node.attrs.get("dtype")
@@ -301,11 +312,11 @@ class _Walk:
                 return True
         return False
 
-    def _shapes_and_values(self, call: rules.ShapeCall) -> tuple[list[Shape], list[Known]]:
+    def _shapes_and_values(self, call: rules.ShapeCall, computable: list[Known]) -> tuple[list[Shape], list[Known]]:
         """What the op's rule and the known values of a node's inputs tell of its outputs."""
         shapes = self._shapes(call)
         try:
-            found = known_outputs(call.node, call.known, call.inputs, shapes, is_complete=self.complete)
+            found = known_outputs(call.node, computable, call.inputs, shapes, is_complete=self.complete)
         except (GraphError, *MALFORMED):
             found = []
         if not found:

@@ -71,7 +71,7 @@ def reduction(call: ShapeCall) -> Shape:
     if axes is None:
         if shape.dims is not None and keep:
             return Shape((None,) * len(shape.dims))
-        if shape.rank is not None and call.shape(1).elements == 1 and shape.rank:
+        if shape.rank is not None and call.shape(1).elements == 1 and shape.rank and 1 not in call.unread:
             return Shape((None,) * (shape.rank - 1))
         return SCALAR if shape.rank == 0 else UNKNOWN
     dims = dims_of(shape)
@@ -109,9 +109,14 @@ def unsorted_segment(call: ShapeCall) -> Shape:
 shape_rule("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")(
     lambda call: Shape((None, *call.dims(0, 1)[1:]))
 )
-shape_rule("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")(
-    lambda call: Shape((call.integer(3), *call.dims(0, 1)[1:]))
-)
+shape_rule(
+    "SparseSegmentSumGrad",
+    "SparseSegmentMeanGrad",
+    "SparseSegmentSqrtNGrad",
+    "SparseSegmentSumWithNumSegments",
+    "SparseSegmentMeanWithNumSegments",
+    "SparseSegmentSqrtNWithNumSegments",
+)(lambda call: Shape((call.integer(3), *call.dims(0, 1)[1:])))
 
 
 @shape_rule("SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")

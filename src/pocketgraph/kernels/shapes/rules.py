@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,9 +24,10 @@ class ShapeCall:
         handles: for each input that is a handle, the shape of the variable (or TensorArray element) behind it.
         outputs: how many outputs the op's signature gives the node; None when that is not known.
         producer: the GraphDef version of the graph.
+        unread: the inputs whose values are only known where they are read as a shape.
     """
 
-    __slots__ = ("handles", "inputs", "known", "node", "outputs", "producer")
+    __slots__ = ("handles", "inputs", "known", "node", "outputs", "producer", "unread")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class ShapeCall:
         handles: tuple[Shape | None, ...] = (),
         outputs: int | None = None,
         producer: int = 0,
+        unread: Collection[int] = (),
     ) -> None:
         self.node = node
         self.inputs = inputs
@@ -43,6 +45,7 @@ class ShapeCall:
         self.handles = handles
         self.outputs = outputs
         self.producer = producer
+        self.unread = unread
 
     def shape(self, index: int) -> Shape:
         """The shape of one data input.
@@ -67,7 +70,7 @@ class ShapeCall:
     def value(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of one data input when it is small and fully known."""
         found = self.known[index] if index < len(self.known) else None
-        return found if isinstance(found, np.ndarray) else None
+        return found if isinstance(found, np.ndarray) and index not in self.unread else None
 
     def integer(self, index: int) -> int | None:
         """The value of a scalar integer input (or of one element) when known."""
@@ -94,6 +97,10 @@ class ShapeCall:
         if found.known.ndim != 1:
             return UNKNOWN
         return Shape(int(n) if k else None for n, k in zip(found.numbers, found.known, strict=True))
+
+    def sizes(self, index: int) -> Shape:
+        """As ``as_shape``, of an op in whose place TensorFlow 1.15 reads the value."""
+        return UNKNOWN if index in self.unread else self.as_shape(index)
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute's value, bytes as str."""

@@ -18,6 +18,7 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.import_checks import check_attributes, check_name
 from pocketgraph.transforms.original.import_shapes import wrong_shapes
+from pocketgraph.transforms.original.import_values import ImportWalk
 from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_duplicate_names, numbers
 from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
@@ -103,7 +104,8 @@ def fold_constants(
     if compat.original:
         _check_as_imported(cleaned)
     flow = flow_of(cleaned, graph.inputs, graph.outputs)
-    found = find_constants(flow, static_shapes(cleaned, flow), exclude_op=exclude_op, exclude_node=exclude_node)
+    shapes = static_shapes(cleaned, flow, compat)
+    found = find_constants(flow, shapes, exclude_op=exclude_op, exclude_node=exclude_node)
     for op, name in found.missing.items():
         if compat.original and op in FUNCTION_CALLS:
             hint = f"run fold_constants(exclude_op={op}), or compat=fixed goes on"
@@ -134,7 +136,7 @@ def _check_as_imported(graph: Graph) -> None:
                 or "write fold_constants(ignore_errors=true) to pass over this rule",
             )
         check_attributes(node)
-    inferred = infer(graph)
+    inferred = infer(graph, kind=ImportWalk)
     for node in graph:
         problem = wrong_shapes(node, [inferred.shape(ref) for ref in node.data_inputs])
         if not problem and node.op not in UNCHECKED:
@@ -144,7 +146,7 @@ def _check_as_imported(graph: Graph) -> None:
             raise TransformError(problem, where=f"node '{node.name}'", hint=hint)
 
 
-def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
+def static_shapes(graph: Graph, flow: Flow, compat: Compat) -> Callable[[str, int], Shape]:
     """The shapes of what questions for a shape ask about, as far as the graph alone tells.
 
     Without versions a scalar placeholder's shape counts as unknown: graphs that went through other rules say [] where
@@ -161,7 +163,8 @@ def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
             for port, shape in enumerate(shapes):
                 if isinstance(shape, Shape):
                     declared[f"{node.name}:{port}"] = (INVALID, shape)
-    inferred = infer(graph, declared, outputs=asked, complete=False, by_values=False)
+    kind = ImportWalk if compat.original else None
+    inferred = infer(graph, declared, outputs=asked, complete=False, by_values=False, kind=kind)
 
     def shape_of(name: str, port: int) -> Shape:
         feed = flow.fed.get(name)

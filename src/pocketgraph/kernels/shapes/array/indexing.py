@@ -29,13 +29,13 @@ def _with_rest(sizes: Known, size: Shape, whole: Shape) -> Shape:
 
 @shape_rule("Slice")
 def cut(call: ShapeCall) -> Shape:
-    shape, begin, size = call.shape(0), call.integers(1), call.as_shape(2)
+    shape, begin, size = call.shape(0), call.as_shape(1).dims, call.as_shape(2)
     sizes = call.integers(2)
     if sizes is None:
         ranks = [s for s in (shape.rank, size.rank) if s is not None]
         if not ranks:
             return UNKNOWN
-        if begin is not None and not any(begin) and size.rank == shape.rank:
+        if begin is not None and all(start == 0 for start in begin) and size.rank == shape.rank:
             return _with_rest(call.known[2], size, shape)
         return size if size.dims is not None else Shape((None,) * ranks[0])
     dims = of_rank(shape, len(sizes))

@@ -54,7 +54,7 @@ shape_rule("EnsureShape")(lambda call: merge(call.declared(), call.shape(0)))
 
 
 shape_rule("OnesLike", "ZerosLike")(unchanged)
-shape_rule("Fill")(held_by(0))
+shape_rule("Fill", "Empty")(held_by(0))
 shape_rule("LinSpace")(counted_by(2))
 
 
@@ -125,7 +125,7 @@ def reshaped(old: Shape, new: Shape, *, minus_one: bool) -> Shape:
 def expand_dims(call: ShapeCall) -> Shape:
     dims, axis = call.dims(0), call.integer(1)
     if axis is None:
-        return Shape((None,) * (len(dims) + 1))
+        return UNKNOWN if 1 in call.unread else Shape((None,) * (len(dims) + 1))
     at = axis_of(axis, len(dims) + 1)
     return Shape((*dims[:at], 1, *dims[at:]))
 
