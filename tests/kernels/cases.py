@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import gzip
 import pathlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pocketgraph import formats
 from pocketgraph.graph import Node
@@ -65,6 +67,25 @@ def cases(file: str) -> tuple[Case, ...]:
         source, _, name = node.name.rpartition(".")
         found.append(Case(node.replace(name=name), inputs, tuple(expected), source))
     return tuple(found)
+
+
+def by_op(found: Iterable[Case]) -> list[Any]:
+    """Parameters of a test an op: tests of a case each take longer to be told of than to run."""
+    ops: dict[str, list[Case]] = {}
+    for case in found:
+        ops.setdefault(case.node.op, []).append(case)
+    return [pytest.param(each, id=op) for op, each in ops.items()]
+
+
+def assert_each(check: Callable[[Case], None], found: Iterable[Case]) -> None:
+    """Checks all cases, and tells of each that fails."""
+    wrong = {}
+    for case in found:
+        try:
+            check(case)
+        except Exception as error:
+            wrong[case.name] = f"{type(error).__name__}: {error}"
+    assert not wrong, "\n".join(f"{name}: {why}" for name, why in wrong.items())
 
 
 def run(op: str, inputs: list[Any], **attrs: Any) -> tuple[Any, ...]:

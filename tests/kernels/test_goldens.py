@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import FAMILIES, Case, cases
+from kernels.cases import FAMILIES, Case, assert_each, by_op, cases
 from pocketgraph.kernels import evaluate, registry
 
 ELEMENTWISE = ("elementwise", "binary")  # lists of cases
@@ -82,24 +82,9 @@ def assert_same(case: Case, actual: Any, expected: np.ndarray[Any, Any], by_elem
     assert (difference <= allowed).all(), f"{mine[finite][worst]!r} instead of {theirs[finite][worst]!r}"
 
 
-def by_op() -> list[Any]:
-    """The cases of each op: tests of one case each would take longer to be told of than to run."""
-    found: dict[str, list[Case]] = {}
-    for family in FAMILIES:
-        for case in cases(family):
-            found.setdefault(f"{family}-{case.node.op}", []).append(case)
-    return [pytest.param(each, id=name) for name, each in found.items()]
-
-
-@pytest.mark.parametrize("found", by_op())
+@pytest.mark.parametrize("found", by_op(case for family in FAMILIES for case in cases(family)))
 def test_a_kernel_gives_what_tensorflow_gives(found: list[Case]) -> None:
-    wrong = {}
-    for case in found:
-        try:
-            assert_gives(case)
-        except Exception as error:
-            wrong[case.name] = f"{type(error).__name__}: {error}"
-    assert not wrong, "\n".join(f"{name}: {why}" for name, why in wrong.items())
+    assert_each(assert_gives, found)
 
 
 def assert_gives(case: Case) -> None:

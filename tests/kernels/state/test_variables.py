@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import Case, cases
+from kernels.cases import Case, assert_each, by_op, cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, opdefs
 from pocketgraph.kernels import evaluate
@@ -32,10 +32,12 @@ def is_variable(op: str, place: int) -> bool:
     return argument.is_ref or argument.dtype is DType.named("resource")
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.node.name) for group in ("variables", "steps") for case in cases(group)]
-)
-def test_variables_become_what_tensorflow_makes_of_them(case: Case) -> None:
+@pytest.mark.parametrize("found", by_op(case for group in ("variables", "steps") for case in cases(group)))
+def test_variables_become_what_tensorflow_makes_of_them(found: list[Case]) -> None:
+    assert_each(assert_becomes, found)
+
+
+def assert_becomes(case: Case) -> None:
     inputs = [variable(v) if is_variable(case.node.op, i) else v for i, v in enumerate(case.inputs)]
     held = [value for value in inputs if isinstance(value, Variable)]
     with np.errstate(all="ignore"):
