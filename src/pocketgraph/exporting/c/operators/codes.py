@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class _Layer:
 def conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.conv_2d(unit, with_float_weights(operation))
+        emit_with_float_weights(convolution.conv_2d, unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
@@ -137,7 +138,7 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
 def fully_connected(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.fully_connected(unit, with_float_weights(operation))
+        emit_with_float_weights(convolution.fully_connected, unit, operation)
         return
     result = operation.outputs[0]
     count, depth = kernel.shape
@@ -150,17 +151,20 @@ def has_float_ends(operation: Operation, source: Value) -> bool:
     return source.dtype is FLOAT and operation.outputs[0].dtype is FLOAT
 
 
-def with_float_weights(operation: Operation) -> Operation:
-    """A layer whose weights are codes as one whose weights are the numbers that they stand for."""
+def emit_with_float_weights(
+    layer: Callable[[Unit, Operation, Value, Value, Value], None], unit: Unit, operation: Operation
+) -> None:
+    """A layer whose weights alone are codes, as one whose weights are the numbers that they stand for."""
     kernel = operand(operation, 1)
     own = quantization(kernel)
     shape = [1] * len(kernel.shape)
     shape[own.axis] = -1
     steps = np.asarray(own.scales, np.float32).reshape(shape)
     numbers = Constant.of(array_of(kernel).astype(np.float32) * steps)
-    inputs = list(operation.inputs)
-    inputs[1] = Value(kernel.name, FLOAT, kernel.shape, numbers)
-    return Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
+    weights = Value(kernel.name, FLOAT, kernel.shape, numbers)
+    inputs = [operation.inputs[0], weights, *operation.inputs[2:]]
+    plain = Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
+    layer(unit, plain, operand(plain, 0), weights, plain.outputs[0])
 
 
 def emit_layer(
@@ -190,7 +194,7 @@ def outside(unit: Unit, source: Value, depth: int) -> Place:
 def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.depthwise_conv_2d(unit, with_float_weights(operation))
+        emit_with_float_weights(convolution.depthwise_conv_2d, unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
