@@ -1,5 +1,6 @@
 """Makes ``import support`` work from every test folder, and keeps each test run's cache to itself."""
 
+import gc
 import os
 import pathlib
 import shutil
@@ -14,6 +15,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the test processes fill th
 
 settings.register_profile("same", derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))  # "default" draws other examples in each run
+
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Tests that were collected stay: a search for garbage that looks at all of them takes seconds."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -44,7 +44,7 @@ def test_a_caller_of_main_has_nothing_frozen() -> None:
     before = gc.get_freeze_count()
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # what the tests froze may go
 
 
 def test_a_command_that_is_stopped_while_python_imports_it_says_so_in_a_line() -> None:

@@ -13,10 +13,12 @@ from pocketgraph.graph.garbage_collection import collector_paused
 @pytest.fixture(autouse=True)
 def as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(garbage_collection, "_promotions", 0)
+    gc.unfreeze()
     gc.enable()
-    gc.collect()
+    gc.collect(1)
     yield
     gc.enable()
+    gc.freeze()
 
 
 class Cycle:
