@@ -1,1 +1,0 @@
-"""Shape rules of optimizers."""
