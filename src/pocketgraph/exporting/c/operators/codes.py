@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from pocketgraph.exporting.c.operators.convolution import (
     transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
-from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
+from pocketgraph.exporting.c.operators.emitter_table import PLAIN, emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
@@ -123,11 +122,18 @@ class _Layer:
         return np.ascontiguousarray(shuffled), biases.astype(np.int32), shifted.astype(np.int32), scales
 
 
+def in_floats(unit: Unit, operation: Operation) -> None:
+    """Emits a layer between floats, with its weights as floats."""
+    entry = PLAIN.row(operation.code)
+    assert entry is not None, "layers of codes are layers of floats, too"
+    entry.emit(unit, with_float_weights(operation))
+
+
 @emits("CONV_2D", coded=True)
 def conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        emit_with_float_weights(convolution.conv_2d, unit, operation)
+        in_floats(unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
@@ -138,7 +144,7 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
 def fully_connected(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        emit_with_float_weights(convolution.fully_connected, unit, operation)
+        in_floats(unit, operation)
         return
     result = operation.outputs[0]
     count, depth = kernel.shape
@@ -151,20 +157,17 @@ def has_float_ends(operation: Operation, source: Value) -> bool:
     return source.dtype is FLOAT and operation.outputs[0].dtype is FLOAT
 
 
-def emit_with_float_weights(
-    layer: Callable[[Unit, Operation, Value, Value, Value], None], unit: Unit, operation: Operation
-) -> None:
-    """A layer whose weights alone are codes, as one whose weights are the numbers that they stand for."""
+def with_float_weights(operation: Operation) -> Operation:
+    """A layer whose weights are codes as one whose weights are the numbers that they stand for."""
     kernel = operand(operation, 1)
     own = quantization(kernel)
     shape = [1] * len(kernel.shape)
     shape[own.axis] = -1
     steps = np.asarray(own.scales, np.float32).reshape(shape)
     numbers = Constant.of(array_of(kernel).astype(np.float32) * steps)
-    weights = Value(kernel.name, FLOAT, kernel.shape, numbers)
-    inputs = [operation.inputs[0], weights, *operation.inputs[2:]]
-    plain = Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
-    layer(unit, plain, operand(plain, 0), weights, plain.outputs[0])
+    inputs = list(operation.inputs)
+    inputs[1] = Value(kernel.name, FLOAT, kernel.shape, numbers)
+    return Operation(operation.code, inputs, operation.outputs, operation.options, operation.nodes)
 
 
 def emit_layer(
@@ -194,7 +197,7 @@ def outside(unit: Unit, source: Value, depth: int) -> Place:
 def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        emit_with_float_weights(convolution.depthwise_conv_2d, unit, operation)
+        in_floats(unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])

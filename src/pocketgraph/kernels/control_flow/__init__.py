@@ -1,1 +1,0 @@
-"""What stands beside the branches and loops of a graph; the runtime itself runs Switch, Merge and their kin."""
