@@ -30,13 +30,13 @@ class WrittenLoop(NamedTuple):
 def one_round(graph: Graph) -> Graph:
     """The graph of one round of each loop: a Merge goes without what earlier rounds give, and what leaves a loop waits
     for what these did before it."""
-    frames: dict[str, AttrValue] = {}
-    nexts: dict[AttrValue, set[str]] = {}
+    frames: dict[str, bytes] = {}
+    nexts: dict[bytes, set[str]] = {}
     for node in graph:
         sources = [graph[node_name(ref)] for ref in node.data_inputs] if node.op in MERGE else []
         earlier = {source.name for source in sources if source.op in NEXT_ITERATION}
         if earlier:
-            frame = next((frame_of(source) for source in sources if source.op in ENTER), None)
+            frame = next((frame_of(source) for source in sources if source.op in ENTER), b"")
             nexts.setdefault(frame, set()).update(earlier)
             for switch in graph.consumers.get(node.name, ()):
                 exits = graph.consumers.get(switch.name, ()) if switch.op in BINARY_SWITCHES else ()
@@ -65,8 +65,8 @@ def written_loops(
         enters: gives the Enters, from the outermost, that the handle of a use comes through.
     """
     ways = {name: found for name in uses if (found := enters(name))}
-    by_frame: dict[AttrValue, WrittenLoop] = {}
-    rounds: dict[AttrValue, list[Node]] = {}
+    by_frame: dict[bytes, WrittenLoop] = {}
+    rounds: dict[bytes, list[Node]] = {}
     for node in writers:
         if node.name not in ways:
             continue
@@ -80,7 +80,7 @@ def written_loops(
         if node.name in by_frame[frame].decides:
             return None
         rounds.setdefault(frame, []).append(node)
-    found: dict[str, WrittenLoop] = {}
+    loops: dict[str, WrittenLoop] = {}
     for frame, written in rounds.items():
         own = [name for name, (enter, *_) in ways.items() if frame_of(enter) == frame]
         sums = len(own) == len(written) and all(value_op(node.op) in ("AddV2", "Sub") for node in written)
@@ -90,16 +90,16 @@ def written_loops(
         )
         if not (sums or in_turn):
             return None
-        found |= dict.fromkeys(own, by_frame[frame])
-    return found
+        loops |= dict.fromkeys(own, by_frame[frame])
+    return loops
 
 
-def frame_of(enter: Node) -> AttrValue:
+def frame_of(enter: Node) -> bytes:
     """The name of the loop that an Enter leads into."""
-    return enter.attrs.get("frame_name")
+    return bytes(enter.attr("frame_name", b""))
 
 
-def _condition(graph: Graph, frame: AttrValue) -> str | None:
+def _condition(graph: Graph, frame: bytes) -> str | None:
     """The LoopCond of the loop of this frame; None where the loop is none that TensorFlow writes."""
     for enter in graph:
         if enter.op not in ENTER or frame_of(enter) != frame:

@@ -13,7 +13,8 @@ from pocketgraph.apps.projects.litert_facts import facts
 from pocketgraph.apps.projects.project import PictureFacts, Project, about, front, little_endian
 from pocketgraph.apps.projects.project_files import project_files
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.coreml.coreml_exporter import BESIDE, feature_names
+from pocketgraph.exporting.coreml.coreml_exporter import BESIDE
+from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.model import Port
 from pocketgraph.formats.files import write_files
 from pocketgraph.graph.model_file_graph import numbers
