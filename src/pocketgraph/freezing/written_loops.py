@@ -96,7 +96,8 @@ def written_loops(
 
 def frame_of(enter: Node) -> bytes:
     """The name of the loop that an Enter leads into."""
-    return bytes(enter.attr("frame_name", b""))
+    name = enter.attr("frame_name", b"")
+    return name if isinstance(name, bytes) else str(name).encode()
 
 
 def _condition(graph: Graph, frame: bytes) -> str | None:
