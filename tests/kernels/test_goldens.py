@@ -82,11 +82,27 @@ def assert_same(case: Case, actual: Any, expected: np.ndarray[Any, Any], by_elem
     assert (difference <= allowed).all(), f"{mine[finite][worst]!r} instead of {theirs[finite][worst]!r}"
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=f"{family}-{case.name}") for family in FAMILIES for case in cases(family)],
-)
-def test_a_kernel_gives_what_tensorflow_gives(case: Case) -> None:
+def by_op() -> list[Any]:
+    """The cases of each op: tests of one case each would take longer to be told of than to run."""
+    found: dict[str, list[Case]] = {}
+    for family in FAMILIES:
+        for case in cases(family):
+            found.setdefault(f"{family}-{case.node.op}", []).append(case)
+    return [pytest.param(each, id=name) for name, each in found.items()]
+
+
+@pytest.mark.parametrize("found", by_op())
+def test_a_kernel_gives_what_tensorflow_gives(found: list[Case]) -> None:
+    wrong = {}
+    for case in found:
+        try:
+            assert_gives(case)
+        except Exception as error:
+            wrong[case.name] = f"{type(error).__name__}: {error}"
+    assert not wrong, "\n".join(f"{name}: {why}" for name, why in wrong.items())
+
+
+def assert_gives(case: Case) -> None:
     results = evaluate(case.node, case.inputs)
     assert len(results) == len(case.expected)
     count = len(results)
