@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import pathlib
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def test_a_training_directory_of_windows(tmp_path: pathlib.Path) -> None:
     graph = parse("w = VariableV2(dtype=float, shape=[2])\nread = Identity(w, T=float)\ny = Neg(read, T=float)")
     save(graph, tmp_path / "graph.pbtxt")
     text = (tmp_path / "graph.pbtxt").read_bytes()
-    (tmp_path / "graph.pbtxt").write_bytes(text.replace(b"\n", b"\r\n"))
+    (tmp_path / "graph.pbtxt").write_bytes(codecs.BOM_UTF8 + text.replace(b"\n", b"\r\n"))
     for step in (1, 2):
         write_checkpoint(tmp_path / f"model.ckpt-{step}", {"w": pocketgraph.Tensor.from_numpy(np.float32([step, 0]))})
     state = 'model_checkpoint_path: "C:\\\\train\\\\model.ckpt-1"\r\n'

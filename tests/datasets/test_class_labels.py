@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.class_labels import classes_and_numbers, indices
-from pocketgraph.errors import UsageError
+from pocketgraph.datasets.class_labels import NO_LABEL, classes_and_numbers, indices, read_labels
+from pocketgraph.errors import FormatError, UsageError
 
 
 def test_digits_that_are_no_numbers_are_names() -> None:
@@ -44,3 +46,43 @@ def test_floats_too_large_to_tell_whole_numbers_apart_are_no_classes() -> None:
     assert classes == []
     assert numbers is not None
     assert numbers.tolist() == [[1e20], [2.0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("list.json", '["cat", "dog", "big owl"]'),
+        ("by_index.json", '\ufeff{"1": "dog", "0": "cat", "2": "big owl"}'),
+        ("imagenet_class_index.json", '{"0": ["n1", "cat"], "1": ["n2", "dog"], "2": ["n3", "big owl"]}'),
+        ("class_indices.json", '{"dog": 1, "cat": 0, "big owl": 2}'),
+        ("metadata.json", '{"imageSize": 224, "labels": ["cat", "dog", "big owl"]}'),
+        ("config.json", '{"model_type": "vit", "id2label": {"0": "cat", "1": "dog", "2": "big owl"}}'),
+        ("yamnet_class_map.csv", '\ufeffindex,mid,display_name\r\n0,/m/1,cat\r\n2,/m/3,"big owl"\r\n1,/m/2,dog\r\n'),
+        ("plain.csv", "cat\ndog\nbig owl\n"),
+        ("headed.csv", "label\ncat\ndog\nbig owl\n"),
+    ],
+)
+def test_files_of_labels_that_are_met(name: str, text: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    assert read_labels(tmp_path / name) == ["cat", "dog", "big owl"]
+
+
+def test_a_class_that_json_leaves_out_has_no_label(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "labels.json").write_text('{"0": "cat", "2": "owl"}')
+    assert read_labels(tmp_path / "labels.json") == ["cat", NO_LABEL, "owl"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "[]", "7", "{", '{"a": 1.5}', '{"99999999999": "a"}', '{"-1": "a"}', '["a", 3]', '[["a", 3]]', "[" * 9999],
+)
+def test_json_of_something_else_is_refused(text: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(FormatError, match="this JSON has no names of classes"):
+        read_labels(tmp_path / "labels.json")
+
+
+@pytest.mark.parametrize("text", ["cat,felis\ndog,canis\n", "label,x\n", "index,label\nx,cat\n"])
+def test_a_csv_of_no_such_columns_is_lines(text: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "labels.csv").write_text(text)
+    assert read_labels(tmp_path / "labels.csv") == text.splitlines()

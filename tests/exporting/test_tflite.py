@@ -101,6 +101,51 @@ def test_pictures_of_any_size(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(y, pocketgraph.Session(graph).run("y", {"x": x})[0])
 
 
+@pytest.mark.parametrize("mode", ["float32", "dynamic"])
+@pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor"])
+def test_pictures_that_are_made_larger_are_of_any_size(op: str, mode: str, tmp_path: pathlib.Path) -> None:
+    """Repeated pixels are NumPy's; between two pixels, 3/4 and 1/4 of each with half pixel centers."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,64])
+        w = Const(float[1,1,64,64] 0.015625)
+        mean = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="VALID")
+        shape = Shape(mean, T=float, out_type=int32)
+        one = Const(int32 [1])
+        three = Const(int32 [3])
+        size = StridedSlice(shape, one, three, one, T=int32, Index=int32)
+        two = Const(int32 [2, 3])
+        larger = Mul(size, two, T=int32)
+        y = {op}(mean, larger, T=float, half_pixel_centers=true)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode=mode)
+    assert not any("fixed" in note for note in made.notes), made.notes
+    file = ModelFile(made.path)
+    for rows, columns in ((5, 7), (16, 9)):
+        ramp = np.arange(rows, dtype=np.float32)[:, None, None]
+        found = file.run("serving_default", {"x": np.broadcast_to(ramp, (2, rows, columns, 64))})["y"]
+        of_rows = np.arange(rows * 2) // 2.0
+        if op == "ResizeBilinear":
+            of_rows = np.clip((np.arange(rows * 2) + 0.5) / 2 - 0.5, 0, rows - 1)
+        wanted = np.broadcast_to(of_rows[:, None, None], (2, rows * 2, columns * 3, 64))
+        np.testing.assert_allclose(found, wanted, atol=1e-5 if mode == "float32" else 0.01 * rows)
+
+
+def test_pictures_that_get_the_size_of_another_are_fixed(tmp_path: pathlib.Path) -> None:
+    """Of 7 rows half are 4, which twice would be 8."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        half = MaxPool(x, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")
+        shape = Shape(x, T=float, out_type=int32)
+        one = Const(int32 [1])
+        three = Const(int32 [3])
+        size = StridedSlice(shape, one, three, one, T=int32, Index=int32)
+        y = ResizeBilinear(half, size, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    [note] = [note for note in made.notes if "fixed" in note]
+    assert "RESIZE_BILINEAR takes a constant that depends on the size" in note
+
+
 def test_sizes_that_cannot_stay_open_are_fixed_and_said(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?, ?])

@@ -13,7 +13,7 @@ from pocketgraph.errors import FreezeError, GraphError, UsageError
 from pocketgraph.freezing.for_inference import optimize_for_inference, remove_training_nodes, strip_unused
 from pocketgraph.freezing.for_inference.batch_norm_folding import fold_batch_norms
 from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
-from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_conv
+from pocketgraph.freezing.for_inference.optimize_for_inference import fuse_resize_and_conv
 from pocketgraph.graph import Graph, edit
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session

@@ -70,6 +70,15 @@ def test_a_model_says_whether_it_was_judged_on_samples_that_it_was_calibrated_wi
     assert "On 24 samples that it was calibrated with: same best class" in model._repr_html_()
 
 
+@pytest.mark.parametrize(("times", "is_sure"), [(0.01, False), (1.0, True)])
+def test_a_model_says_where_it_is_sure_of_the_samples_that_it_was_calibrated_with(times: float, is_sure: bool) -> None:
+    model = pocketgraph.quantize(net(), times * IMAGES[:24], outputs=["y"])
+    note = next(note for note in model.notes if "calibrated with" in note)
+    assert note.startswith("on 24 samples that it was calibrated with (others do worse")
+    assert (", as the model is 9" in note or ", as the model is 100%" in note) == is_sure
+    assert "; judge measures on some): same best class" in note
+
+
 def test_saving_writes_the_float_program_once_to_see_how_large_it_is(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

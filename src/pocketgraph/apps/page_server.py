@@ -7,6 +7,7 @@ another machine's owner pointed here.
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -92,6 +93,7 @@ class PageServer:
             ssl_keyfile=place.key or None,
             timeout_graceful_shutdown=2,
         )
+        logging.getLogger("uvicorn.error").addFilter(_is_ours)
         self._server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
         self._sockets: list[Any] = []
@@ -227,3 +229,9 @@ def _reachable() -> str:
             return str(probe.getsockname()[0])
         except OSError:
             return socket.gethostname()
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether an error is the server's own: that a client breaks off, or speaks no HTTP, is no news."""
+    error = record.exc_info[0] if record.exc_info else None
+    return error is None or error.__module__.partition(".")[0] not in ("h11", "websockets")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +25,8 @@ LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 LABEL_ENDINGS = (".txt", ".pbtxt", ".csv", ".json")
 NO_LABEL = "???"
+NAME_COLUMNS = ("display_name", "name", "label", "class")
+PLACE_COLUMNS = ("index", "id")
 LARGEST_CLASS = 2.0**53
 """From which on a float does not tell whole numbers apart."""
 _NUMBERS_OF_TWO = ([0, 1], [-1, 1])  # what data call two classes, the second as a hinge loss and a tanh have it
@@ -204,11 +208,13 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none. Also the
     names of a list, see ``listed_labels``.
 
-    Of a label map, as the Object Detection API has them (``item { id: 1 name: 'cat' }``), the names at the places that
-    their ids say, and ``???`` where no id is.
+    Of a label map, as the Object Detection API has them (``item { id: 1 name: 'cat' }``), of JSON, see ``_of_json``,
+    and of a table with a column of names, as YAMNet's ``index,mid,display_name``, the names at the places that their
+    numbers say, and ``???`` where no number is.
 
     Raises:
-        FormatError: the file is missing, too large for labels, or not text in UTF-8 or UTF-16.
+        FormatError: the file is missing, too large for labels, not text in UTF-8 or UTF-16, or JSON or a map of
+            something else.
     """
     place = os.fspath(path)
     if listed := listed_labels(place):
@@ -224,7 +230,10 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     items = LABEL_MAP_ITEM.findall(text)
     if items and not LABEL_MAP_ITEM.sub("", text).strip():
         return _of_label_map(items, place)
-    return [line.strip() for line in text.rstrip().splitlines()]
+    if place.lower().endswith(".json"):
+        return _of_json(text, place)
+    names = _of_table(text) if place.lower().endswith(".csv") else []
+    return names or [line.strip() for line in text.rstrip().splitlines()]
 
 
 def class_name(labels: Sequence[str], index: int) -> str:
@@ -248,4 +257,44 @@ def _of_label_map(items: Sequence[str], place: str) -> list[str]:
         if not fields.get("id", "").isdecimal() or name is None or int(fields["id"]) > MAX_LABEL_BYTES:
             raise FormatError(f"an item of this label map has no id or no name: {item.strip()[:60]}", where=place)
         named[int(fields["id"])] = name
+    return _placed(named)
+
+
+def _of_json(text: str, place: str) -> list[str]:
+    """The names in JSON: a list; by their indices (``imagenet_class_index.json`` has pairs, whose last is the name), or
+    with them (as Keras' ``class_indices``); also as the ``labels`` or ``id2label`` of an object."""
+    try:
+        found = json.loads(text)
+        if isinstance(found, dict):
+            found = found.get("labels") or found.get("id2label") or found
+        if isinstance(found, list):
+            found = {str(at): name for at, name in enumerate(found)}
+        elif all(isinstance(at, int) for at in found.values()):
+            found = {str(at): name for name, at in found.items()}
+        named = {int(at): name[-1] if isinstance(name, list) else name for at, name in found.items()}
+        if named and all(isinstance(name, str) for name in named.values()):
+            return _placed(named)
+    except (ValueError, TypeError, AttributeError, IndexError, RecursionError):
+        pass
+    raise FormatError(
+        "this JSON has no names of classes", where=place, hint='it should be ["cat", "dog"] or {"0": "cat", "1": "dog"}'
+    )
+
+
+def _of_table(text: str) -> list[str]:
+    """The names in a table's column of names, at the places that a column of numbers says; none of no such table."""
+    try:
+        first, *rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+        heads = [head.lower() for head in first]
+        name = next(heads.index(head) for head in NAME_COLUMNS if head in heads)
+        place = next((heads.index(head) for head in PLACE_COLUMNS if head in heads), None)
+        return _placed({at if place is None else int(row[place]): row[name] for at, row in enumerate(rows)})
+    except (ValueError, IndexError, StopIteration, csv.Error):
+        return []
+
+
+def _placed(named: Mapping[int, str]) -> list[str]:
+    """The names at their places, and ``???`` between them."""
+    if not 0 <= min(named) <= max(named) <= MAX_LABEL_BYTES:
+        raise ValueError("a class is numbered that no model has")
     return [named.get(at, NO_LABEL) for at in range(max(named) + 1)]

@@ -36,7 +36,7 @@ def parse_message(buffer: Buffer, name: str, file: str) -> Message:
 
     made = message(name)()
     try:
-        text_format.Parse(buffer[:].decode(), made)
+        text_format.Parse(buffer[:].decode("utf-8-sig"), made)
     except UnicodeDecodeError as error:
         raise FormatError(f"the text is not valid UTF-8 at byte {error.start:,}", where=file) from None
     except text_format.ParseError as error:

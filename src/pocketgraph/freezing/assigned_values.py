@@ -10,6 +10,7 @@ from pocketgraph.freezing.assignments import new_value, value_op
 from pocketgraph.freezing.constant_substitution import reading_value
 from pocketgraph.freezing.variable_accesses import UNCHANGED, Accesses, AccessFinder, Use, results_and_effects
 from pocketgraph.freezing.variables_in_calls import function_attributes
+from pocketgraph.freezing.written_loops import RoundValue, beside, frame_of
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import RESOURCE
@@ -119,6 +120,9 @@ class _ThreadedFunctions(AccessFinder):
         for at in range(len(found.writers), 0, -1):
             node = found.writers[at - 1]
             takes = any(canonical(ref) in found.holders for ref in node.data_inputs[1:])
+            loop = found.loops.get(node.name)
+            if loop is not None and (at in states or any(found.loops.get(name) == loop for name in found.readers)):
+                states |= {at - 1, at}  # what goes round is known at the end of a round
             if at in states and (value_op(node.op) != "" or found.branches[node.name] or takes):
                 states.add(at - 1)
         taken = set(graph.nodes)
@@ -131,10 +135,17 @@ class _ThreadedFunctions(AccessFinder):
             value = claim_name(f"{found.writers[0].name}/before", taken)
             made[found.writers[0].name] = [Node(value, op, [root], {attr: dtype})]
         values = {0: value}
+        rounds = dict[str, RoundValue]()
+        within = dict[tuple[str, int], str]()  # values in a loop
         for at, node in enumerate(found.writers, 1):
             if at not in states:
                 continue
             nodes = made.setdefault(node.name, [])
+            loop = found.loops.get(node.name)
+            if loop is not None and loop.condition not in rounds:
+                rounds[loop.condition] = held = RoundValue(loop, value, dtype, taken)
+                nodes += held.nodes
+                value = within[loop.condition, at - 1] = held.begins
             switches = list[Node]()
             for ref in found.branches[node.name]:
                 name, port, _ = parse_ref(ref)
@@ -146,19 +157,25 @@ class _ThreadedFunctions(AccessFinder):
                 call, value = self._handing_on(node, found.calls[node.name], value, dtype)
                 nodes.append(call)
             else:
-                earlier = values.get(at - 1, "")
-                copies = _Copies(graph, found.holders, dtype, taken)
+                earlier = values.get(at - 1, "") if loop is None else within[loop.condition, at - 1]
+                copies = _Copies(graph, found, dtype, taken)
                 operands = [copies.of(ref, earlier, nodes) for ref in node.data_inputs[1:]]
-                nodes += new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
+                computed = new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
+                nodes += computed if loop is None else beside(rounds[loop.condition].begins, computed)
                 value = nodes[-1].name if value_op(node.op) else operands[0]
             for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
                 left = f"{switch.name}:{1 - parse_ref(ref).port}"
                 merge = Node(claim_name(f"{node.name}/after", taken), "Merge", [left, value], {"T": dtype, "N": 2})
                 nodes.append(merge)
                 value = merge.name
+            if loop is not None:
+                within[loop.condition, at] = value
+                if all(found.loops.get(later.name) != loop for later in found.writers[at:]):
+                    nodes += rounds[loop.condition].ended(value)
+                    value = nodes[-1].name
             values[at] = value
         result: list[Node] = []
-        copies = _Copies(graph, found.holders, dtype, taken)
+        copies = _Copies(graph, found, dtype, taken)
         written = {node.name for node in found.writers}
         for node in graph:
             after = found.readers.get(node.name, 0)
@@ -174,6 +191,10 @@ class _ThreadedFunctions(AccessFinder):
                     )
                 elif not made.get(node.name):
                     result.append(node)
+            elif node.name in found.readers and (loop := found.loops.get(node.name)) is not None:
+                decides = node.name in loop.decides
+                value_then = rounds[loop.condition].decided_with if decides else within[loop.condition, after]
+                result += beside(value_then, self._reading(node, found, value_then, copies))
             elif after or (in_function and node.name in {*found.readers, *found.calls, *found.others}):
                 result += self._reading(node, found, values[after], copies)
             else:
@@ -254,11 +275,12 @@ class _ThreadedFunctions(AccessFinder):
 class _Copies:
     """Values behind copies of the Switches, Merges, Enters and views that a variable's handle comes through."""
 
-    def __init__(self, graph: Graph, holders: Collection[str], dtype: DType, taken: set[str]) -> None:
+    def __init__(self, graph: Graph, found: Accesses, dtype: DType, taken: set[str]) -> None:
         self.dtype = dtype
         self.taken = taken
         self._graph = graph
-        self._holders = holders
+        self._holders = found.holders
+        self._frames = {frame_of(loop.enter) for loop in found.loops.values()}
         self._made: dict[tuple[str, str], str] = {}
 
     def of(self, holder: str, value: str, nodes: list[Node]) -> str:
@@ -270,7 +292,8 @@ class _Copies:
             node = self._graph[name]
             count = len(node.data_inputs) if node.op in MERGE else 1
             sources = node.data_inputs[port:] if node.op == "IdentityN" else node.data_inputs
-            sources = () if node.op in FUNCTION_CALLS else sources[:count]
+            is_inside = node.op in ENTER and frame_of(node) in self._frames  # where the value goes round
+            sources = () if node.op in FUNCTION_CALLS or is_inside else sources[:count]
             left = [ref for ref in map(canonical, sources) if ref in self._holders and (ref, value) not in self._made]
             if left and waiting[-1] not in begun:
                 begun.add(waiting[-1])

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pocketgraph.freezing.graph_variables import REFERENCE_CARRIERS
 from pocketgraph.freezing.repair.updates import assigning_nothing, is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import PASSES_OR_ROUTES
+from pocketgraph.graph.op_traits import NEXT_ITERATION, PASSES_OR_ROUTES
 from pocketgraph.graph.order import MERGES, descendants, reachable
 
 
@@ -58,8 +58,14 @@ def _live_updates(graph: Graph, outputs: Collection[str], updates: Mapping[str, 
 def _is_read_after(graph: Graph, update: str, variable: str, computed_with: Collection[str]) -> bool:
     """Whether one of these nodes takes the variable when an assignment has been made, itself or what hands it on."""
     hands_on = _handed_on(graph, variable)
+
+    def waits_for(user: Node) -> list[str]:  # a loop's Merge takes it in the first round
+        if user.op not in MERGES:
+            return [*user.inputs]
+        return [ref for ref in user.inputs if graph[node_name(ref)].op not in NEXT_ITERATION]
+
     return any(
-        user.name != update and user.name in computed_with and update in reachable(graph, list(user.inputs))
+        user.name != update and user.name in computed_with and update in reachable(graph, waits_for(user))
         for holder in (variable, *hands_on)
         for user in graph.consumers.get(holder, ())
     )

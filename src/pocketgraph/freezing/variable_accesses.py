@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, GraphError
@@ -12,6 +13,7 @@ from pocketgraph.freezing.assignments import divides_in_turn, value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
+from pocketgraph.freezing.written_loops import WrittenLoop, in_turn, one_round, written_loops
 from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
@@ -26,7 +28,7 @@ from pocketgraph.graph.op_traits import (
     REFERENCES,
     VIEWS,
 )
-from pocketgraph.graph.order import descendants, inside_loops, on_branches, reachable
+from pocketgraph.graph.order import descendants, on_branches, reachable
 
 JOINS = (MERGE - REFERENCES) | {"IdentityN"}
 """Ops whose results lie in the memory of one of their inputs each."""
@@ -36,6 +38,24 @@ SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES) | JOINS
 
 UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
+
+
+def takes_everything(graph: Graph, node: Node) -> bool:
+    """Whether a node gives its first input as it is, by constants: TensorFlow's kernels hand on its memory then."""
+    if node.op not in ("Slice", "StridedSlice", "Pad", "Tile", "Transpose"):
+        return False
+    told = [graph.constant(ref) for ref in node.data_inputs[1:]]
+    values = [one.numpy().ravel().tolist() for one in told if one is not None]
+    if len(values) < len(told) or not values:
+        return False
+    count = len(values[0])
+    if node.op == "StridedSlice":
+        masks = [node.attr(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "shrink_axis", "new_axis")]
+        begin, end, ellipsis, shrink, new = (mask if isinstance(mask, int) else 0 for mask in masks)
+        all_of = ((begin & end) | ellipsis) == (1 << count) - 1
+        return all_of and not shrink | new and values[2] == [1] * count
+    whole = {"Slice": [[0] * count, [-1] * count], "Pad": [[0] * count], "Tile": [[1] * count]}
+    return values == whole.get(node.op, [[*range(count)]])
 
 
 class Accesses(NamedTuple):
@@ -53,6 +73,7 @@ class Accesses(NamedTuple):
         live: the nodes that results are computed with.
         needs: some live one reads what another one changed.
         followed: what the writers leave is known.
+        loops: the loops of TensorFlow 1 that change it, by what uses it in them.
     """
 
     holders: set[str]
@@ -65,6 +86,7 @@ class Accesses(NamedTuple):
     live: set[str]
     needs: bool
     followed: bool = True
+    loops: Mapping[str, WrittenLoop] = MappingProxyType({})
 
 
 class Use(NamedTuple):
@@ -106,9 +128,10 @@ class AccessFinder:
                 if not places or node.op in UNCHANGED:
                     others |= {node.name} if places else set()
                     continue
-                if is_reference and node.op in SHARES | FUNCTION_CALLS:
+                shares = node.op in SHARES or (is_reference and takes_everything(graph, node))
+                if is_reference and (shares or node.op in FUNCTION_CALLS):
                     reads.add(node.name)
-                    if node.op in SHARES and (places == [0] or node.op in JOINS):
+                    if shares and (places == [0] or node.op in JOINS):
                         copies.add(node.name)
                         ports = places if node.op == "IdentityN" else range(2 if node.op in BINARY_SWITCHES else 1)
                         given = [f"{node.name}:{port}" for port in ports]
@@ -154,14 +177,22 @@ class AccessFinder:
         ):
             readers = dict.fromkeys(reads, 0)
             return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
-        behind = {node.name: descendants(graph, [node.name]) for node in writers}
-        before: dict[str, set[str]] = {}
         ways = _BranchesOfUses(graph, holders if followed else ())
+        loops: Mapping[str, WrittenLoop] | None = {}
+        order = graph
+        if followed and any(ways.enters(node.name) for node in writers):
+            order = one_round(graph)
+            loops = written_loops(graph, order, writers, [*reads, *(node.name for node in writers)], ways.enters)
+            followed = loops is not None and loops.keys().isdisjoint(calls)
+        loops = loops or {}
+        behind = {node.name: descendants(order, [node.name]) for node in writers}
+        before: dict[str, set[str]] = {}
         if followed:
-            loops = inside_loops(graph)
-            before = {node.name: reachable(graph, [node.name]) for node in writers}
+            before = {node.name: reachable(order, [node.name]) for node in writers}
             writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-            followed = all(node.name not in loops and ways.are_of_handle(node) for node in writers)
+            followed = all(ways.are_of_handle(node) for node in writers) and in_turn(
+                [loops.get(node.name) for node in writers]
+            )
             for at, node in enumerate(writers):
                 earlier = [one for one in writers[:at] if not ways.exclude(one, node)]
                 followed = followed and all(one.name in before[node.name] for one in earlier)
@@ -191,12 +222,12 @@ class AccessFinder:
         followed = not any(
             divides_in_turn(graph, node) or (takes_later and not node.attr("validate_shape", True)) for node in writers
         )
-        needs = any(after and name in live for name, after in readers.items())
+        needs = any((after or name in loops) and name in live for name, after in readers.items())
         for at, node in enumerate(writers):
             called = calls.get(node.name)
             needs = needs or (called is not None and node.name in live and (called.needs or (called.reads and at > 0)))
         branches = {node.name: ways.of_handle(node) for node in writers}
-        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs, followed)
+        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs, followed, loops)
 
     def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
         """What outputs are computed with."""
@@ -274,13 +305,22 @@ class _BranchesOfUses:
 
     def of_handle(self, writer: Node) -> list[str]:
         """The outputs of Switches that its handle comes through, from the outermost branch to the innermost."""
+        return [ref for ref in self._way_in(writer) if self._graph.producer(ref).op in BINARY_SWITCHES]
+
+    def enters(self, use: str) -> list[Node]:
+        """The Enters that the handle of a use comes through, from the outermost loop to the innermost."""
+        if self._graph.ops.isdisjoint(ENTER):
+            return []
+        sources = map(self._graph.producer, self._way_in(self._graph[use]))
+        return [source for source in sources if source.op in ENTER]
+
+    def _way_in(self, use: Node) -> list[str]:
+        """The tensors between a variable and a use of its handle."""
         found: list[str] = []
-        ref = next(ref for ref in writer.data_inputs if canonical(ref) in self._holders)
+        ref = next(ref for ref in use.data_inputs if canonical(ref) in self._holders)
         while canonical(ref) in self._holders and self._graph.producer(ref).data_inputs:
-            source = self._graph.producer(ref)
-            if source.op in BINARY_SWITCHES:
-                found.append(ref)
-            ref = source.data_inputs[0]
+            found.append(ref)
+            ref = self._graph.producer(ref).data_inputs[0]
         return found[::-1]
 
     def _of(self, name: str) -> set[tuple[str, bool]]:

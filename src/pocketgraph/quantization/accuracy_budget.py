@@ -38,6 +38,7 @@ from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
 LITTLE_DECIBELS = 10.0  # with less, the noise of an output is more than a tenth of what it says
+SURE_ANSWERS = 0.9  # mean probability of the best class, from which noise of scores hardly shows in probabilities
 
 FEWEST_SIDE_BY_SIDE = 16  # samples; opening both programs once more takes as long as a dozen spare
 
@@ -103,6 +104,13 @@ class ProgramComparison:
                     f"{likeness.snr:.1f} dB; {option('activations')}=int16 loses less, and {option('keep')} leaves the "
                     "layers in front of it in float"
                 )
+
+    def of_known_samples(self) -> str:
+        """That other samples do worse than those of calibration, in words, and why where the model is sure of these."""
+        sure = self.comparison.certainty / max(self.comparison.count, 1)
+        is_sure = self.comparison.width > 1 and sure >= SURE_ANSWERS
+        why = f", as the model is {sure:.0%} sure of these" if is_sure else ""
+        return f"others do worse{why}; {option('judge')} measures on some"
 
     @property
     def drop(self) -> float:

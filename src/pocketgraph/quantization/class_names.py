@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from pocketgraph.datasets.class_labels import MAX_LABEL_BYTES, NO_LABEL, read_labels
+from pocketgraph.datasets.class_labels import NO_LABEL, read_labels
 from pocketgraph.datasets.class_scores import SHARES, apart, says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.datasets.sample_reading import Notify
@@ -157,7 +156,10 @@ def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], noti
     for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place) or "."):
         listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         for path in (os.path.join(folder, name) for name in listed if _LABEL_FILE.fullmatch(name)):
-            names = _names_in(path) if os.path.isfile(path) else []  # a pipe may never end
+            names = []
+            if os.path.isfile(path):  # a pipe may never end
+                with contextlib.suppress(PocketgraphError):  # JSON of something else
+                    names = read_labels(path)
             if len(names) - 1 in counts and len(names) not in counts and names[0] == NO_LABEL:  # which counts from 1
                 names = names[1:]
             if names and (not counts or len(names) in counts):
@@ -179,19 +181,6 @@ def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], noti
     why = why if len(counts) == 1 else ""
     notify(f"'{path}' names the classes{why}; {option('labels')} takes another file")
     return names
-
-
-def _names_in(path: str) -> list[str]:
-    """The names in a labels file, a label map, or the ``labels`` of JSON beside a model; none where it has none."""
-    with contextlib.suppress(PocketgraphError, OSError, ValueError, RecursionError):
-        if not path.lower().endswith(".json"):
-            return read_labels(path)
-        if os.path.getsize(path) <= MAX_LABEL_BYTES:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            found = content.get("labels") if isinstance(content, dict) else None
-            return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else []
-    return []
 
 
 def _rows(graph: Graph, lookup: Node) -> dict[int, str]:

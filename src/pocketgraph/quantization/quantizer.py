@@ -256,7 +256,7 @@ class Quantizer:
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
-        seen = f"that it was calibrated with (others do worse; {option('judge')} measures on some)"
+        seen = f"that it was calibrated with ({found.of_known_samples()})"
         which = "that it had not seen" if outcome.are_unseen else seen
         told = [
             *found.warnings(self.outputs),

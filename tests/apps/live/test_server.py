@@ -1,8 +1,10 @@
 """The page's server: what it lets in, what it answers, what it saves."""
 
 import asyncio
+import contextlib
 import json
 import pathlib
+import socket
 import struct
 import urllib.error
 import urllib.request
@@ -45,11 +47,11 @@ def picture(number: int, pixels: np.ndarray) -> bytes:
 
 async def talk(port: int, *messages: Any, replies: int, query: str = "", **how: Any) -> list[Any]:
     found = []
-    async with client.connect(f"ws://127.0.0.1:{port}/stream{query}", **how) as socket:
+    async with client.connect(f"ws://127.0.0.1:{port}/stream{query}", **how) as stream:
         for message in messages:
-            await socket.send(message)
+            await stream.send(message)
         while len(found) < replies:
-            reply = await asyncio.wait_for(socket.recv(), 20)
+            reply = await asyncio.wait_for(stream.recv(), 20)
             found.append(json.loads(reply) if isinstance(reply, str) else reply)
     return found
 
@@ -125,6 +127,24 @@ def test_another_name_of_this_machine_is_not_answered_to(server: LiveServer) -> 
     code, said = ask(server.port, "/about", Host="evil.example")
     assert code == 403
     assert "evil.example" in said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n",
+        bytes(range(256)) * 8,
+    ],
+    ids=["chunks without a size", "a header of a megabyte", "no HTTP"],
+)
+def test_who_speaks_no_http_is_no_news(capfd: pytest.CaptureFixture[str], server: LiveServer, said: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 20) as talking, contextlib.suppress(ConnectionError):
+        talking.sendall(said)
+        while talking.recv(1 << 16):
+            pass
+    assert ask(server.port, "/")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_from_outside_the_token_is_needed() -> None:

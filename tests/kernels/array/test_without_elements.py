@@ -64,6 +64,17 @@ def test_places_that_no_index_names_are_empty_texts() -> None:
     assert stitched.tolist() == [b"", b"", b"a"]
 
 
+def test_a_text_without_dimensions_stays_a_text() -> None:
+    """What TensorFlow gives for each: the text that comes in."""
+    text, none, no_pairs = np.array(b"a", object), np.zeros(0, np.int32), np.zeros((0, 2), np.int32)
+    for op, inputs in {
+        "Pad": (text, no_pairs),
+        "PadV2": (text, no_pairs, np.array(b"b", object)),
+        "SparseToDense": (np.zeros((1, 0), np.int32), none, np.array([b"a"], object), np.array(b"b", object)),
+    }.items():
+        assert run(op, *inputs)[0].item() == b"a", op
+
+
 @pytest.mark.parametrize("method", [b"bilinear", b"nearest"])
 def test_crops_of_a_picture_without_channels(method: bytes) -> None:
     box, zero, size = np.array([[0, 0, 1, 1]], np.float32), np.zeros(1, np.int32), np.array([2, 2], np.int32)

@@ -8,7 +8,8 @@ import pytest
 from pocketgraph import quantize
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.quantization.canonical import canonicalize, function_recognition
+from pocketgraph.litert.rewriting import reshape_sinking
+from pocketgraph.quantization.canonical import function_recognition
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.runtime import Session
@@ -458,7 +459,7 @@ def test_other_steps_stay_what_they_are(last: str) -> None:
 def test_a_bias_behind_frames_as_pictures_goes_into_its_layer_however_large_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(canonicalize, "MOST_SPREAD", 1)
+    monkeypatch.setattr(reshape_sinking, "MOST_SPREAD", 1)
     graph = graph_of(
         """
         x = Placeholder(dtype=float, shape=[1, 4, 6, 6, 2])

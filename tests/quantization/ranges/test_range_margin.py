@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -32,6 +33,24 @@ def two_layers(ending: str = "y = Softmax(s, T=float)") -> Program:
     """)
     weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in (("a", (16, 32)), ("b", (32, 4)))]
     return float_program(Graph([*graph, *weights]), ["y" if ending else "s"])
+
+
+def pooled() -> Program:
+    """A layer on each of sixteen numbers, and one on the means over them."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,16])
+        a = Reshape(x, places, T=float, Tshape=int32)
+        c = Conv2D(a, k, T=float, strides=[1,1,1,1], padding="SAME")
+        p = Mean(c, axes, T=float, Tidx=int32, keep_dims=false)
+        h = MatMul(p, b, T=float)
+        y = Relu(h, T=float)
+        z = MatMul(y, d, T=float)
+    """)
+    rng = np.random.default_rng(0)
+    shapes = (("k", (3, 3, 1, 8)), ("b", (8, 16)), ("d", (16, 4)))
+    weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in shapes]
+    places = [const("places", np.array([1, 4, 4, 1], np.int32)), const("axes", np.array([1, 2], np.int32))]
+    return float_program(Graph([*graph, *weights, *places]), ["z"])
 
 
 def given(count: int, size: float = 1.0, seed: int = 1) -> list[list[Any]]:
@@ -64,7 +83,28 @@ def test_other_scores_reach_further_on_both_sides() -> None:
 
 def test_what_a_sigmoid_squeezes_stays() -> None:
     _, before, after = widened(two_layers("y = Sigmoid(s, T=float)"), 40)
-    assert before == after
+    assert named(before, "s:0") == named(after, "s:0")
+
+
+def test_what_has_one_row_a_sample_reaches_further_the_fewer_samples_there_are() -> None:
+    _, before, after = widened(pooled(), 100)
+    assert named(after, "p:0").high == pytest.approx(1.1 * named(before, "p:0").high)
+    assert named(after, "p:0").low == pytest.approx(1.1 * named(before, "p:0").low)
+    assert named(after, "c:0") == named(before, "c:0")  # sixteen places of a picture
+    _, before, after = widened(pooled(), 400)
+    assert named(after, "p:0").high == pytest.approx(1.05 * named(before, "p:0").high)
+
+
+def test_pooled_features_of_other_samples_are_not_cut_off() -> None:
+    program = pooled()
+    features = ProgramRunner(program, [v for o in program.operations for v in o.outputs if v.name == "p:0"])
+    reach = named(widened(program, 40)[1], "p:0").high
+    others = [[0.4 + 0.5 * sample[0]] for sample in given(400, seed=5)]  # near to each other, so that means are large
+    others = [sample for sample in others if 1.05 * reach < features(sample)[0].max() < 1.15 * reach]
+    assert len(others) > 10
+    kept, lost = (noise(program, made(program, 40, without=names), others) for names in ((), ("range_margin",)))
+    assert kept < 2e-3
+    assert lost > 10 * kept
 
 
 def test_a_few_samples_widen_all_tensors_but_not_beyond_what_they_can_be() -> None:

@@ -239,6 +239,25 @@ def test_a_batch_is_one_that_the_graph_computes(middle: str, shape: tuple[int, .
             assert session.run(["y"], synthetic_feeds(graph, ["y"]))[0].size
 
 
+@pytest.mark.parametrize(("declared", "of_z"), [("[?,?]", (1, 4)), ("[1,?]", (1, 1))])
+def test_inputs_that_are_declared_alike_get_the_same_length(declared: str, of_z: tuple[int, ...]) -> None:
+    """As reading frames of one sequence do: no one of them can be longer than the others."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?])
+        z = Placeholder(dtype=float, shape={declared})
+        both = Pack(x, z, T=float, N=2)
+        last = Const(int32 -1)
+        picture = ExpandDims(both, last, T=float, Tdim=int32)
+        windows = MaxPool(picture, T=float, ksize=[1,1,4,1], strides=[1,1,1,1], padding="VALID")
+        axes = Const(int32 [0, 2, 3])
+        y = Mean(windows, axes, T=float, Tidx=int32)
+    """)
+    assert synthetic_shapes(graph, ["y"])["z"] == of_z
+    if of_z == (1, 4):
+        with Session(graph) as session:
+            assert session.run(["y"], synthetic_feeds(graph, ["y"]))[0].shape == (1,)
+
+
 @pytest.mark.parametrize("is_node", [True, False])
 def test_a_batch_is_one_that_an_onnx_file_runs_with(is_node: bool, tmp_path: pathlib.Path, capsys: Any) -> None:
     """As ICLabel: a reshape to four groups; its sizes are an initializer or a node."""

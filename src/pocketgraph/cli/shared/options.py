@@ -28,7 +28,9 @@ signature_option = click.option(
 
 def labels_option(more: str = "") -> Callable[[F], F]:
     """``--labels``; ``more`` goes on with its help."""
-    return click.option("--labels", help=f"The name of each class: a file with one a line, or a,b,c{more}.")
+    return click.option(
+        "--labels", help=f"The name of each class: a file with one a line, JSON, a .csv, or a,b,c{more}."
+    )
 
 
 def seed_option(of: str) -> Callable[[F], F]:

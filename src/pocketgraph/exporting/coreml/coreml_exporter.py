@@ -8,15 +8,15 @@ import logging
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pocketgraph.errors import RunError, UsageError, option
-from pocketgraph.exporting.c_identifiers import identifiers
 from pocketgraph.exporting.coreml.evaluation import Package
+from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.coreml.translation import Translation, oldest_ios
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import CODED_TOLERANCE, ExportModel, Feeds, Normalization, Port, Written, check_sizes
@@ -350,15 +350,3 @@ class _Evaluated:
             array = found[feature.name]
             results[feature.port.name] = feature.in_graph(array)
         return results
-
-
-TAKEN = frozenset(
-    """any bool program func tensor list dict tuple true false string bf16 fp16 fp32 fp64 int8 int16 int32 int64 uint8
-    uint16 uint32 uint64 state classLabel classLabel_probs""".split()  # noqa: SIM905
-)
-"""Words of Core ML's language, and the outputs of classifiers."""
-
-
-def feature_names(ports: Iterable[Port]) -> list[str]:
-    """A name for each input and output: the port's own as far as Core ML takes it."""
-    return [f"{name}_" if name in TAKEN else name for name in identifiers(port.name for port in ports)]

@@ -1,12 +1,17 @@
 """Programs that work for more than one size: the batch, and other sizes that the graph leaves open.
 
 The graph is lowered for two sets of sizes. Where both programs are the same but for the shapes that reshapes are given,
-and these differ in one place, -1 in that place makes one program of both. What differs otherwise cannot be left open.
+and these differ in one place, -1 in that place makes one program of both. A picture that is resized to a whole multiple
+of its own size takes that size off its shape:
+
+    x ─ SHAPE ─ STRIDED_SLICE [rows, columns] ─ MUL [2, 2] ─ RESIZE_BILINEAR (x, ·)
+
+What differs otherwise cannot be left open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -16,10 +21,15 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.groups import closure
+from pocketgraph.graph.op_traits import SLICE_MASKS, ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.sizes.operator_sizes import RESIZES
+from pocketgraph.litert.sizes.size_operands import constant
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
 """They follow each other. Neither is 1, at which what moves axes and what reshapes are the same."""
@@ -28,6 +38,8 @@ FAR_BATCH = 23
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 LOOK_AT_SIZES = ops_with("shape")
+MULTIPLY_SIZES = {"Cast", *ops_with("constant"), *ops_with("product"), *ops_with("moves"), *ops_with("passes")}
+"""Ops that make of sizes nothing but these, times numbers."""
 
 
 class Opened(NamedTuple):
@@ -129,7 +141,13 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
             _equal(a, b) for (_, _, a), (_, _, b) in zip(patched, further, strict=True)
         ):
             return "other sizes need other operators"
+    resizes = {operation: times for operation, _, times in patched if operation.code in RESIZES}
+    for operation in resizes:
+        if not _is_by_own_size(operation, model.graph):
+            return _takes_a_size(operation)
     for operation, at, merged in patched:
+        if operation in resizes:
+            continue
         operation.inputs[at] = merged
         if operation.code == "RESHAPE" and merged.constant is not None:
             operation.options["new_shape"] = tuple(map(int, merged.constant.numpy()))
@@ -142,6 +160,8 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         why = _by_batch(entry, axes, first, grown)
         if why:
             return why
+    for each in first.programs():
+        each.operations[:] = _with_own_sizes(each.operations, resizes)
     return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
 
 
@@ -214,11 +234,67 @@ def _same(
                 merged = _repeated(a, b)
             elif one.code == "SLICE" and at == 2:
                 merged = _to_the_end(one, two)
+            elif one.code in RESIZES and at == 1:
+                merged = _times(one, two)
             if merged is None:
-                return f"{one.code} takes a constant that depends on the size{where}"
+                return _takes_a_size(one)
             patched.append((one, at, merged))
     pairs.update(zip(one.outputs, two.outputs, strict=True))
     return ""
+
+
+def _takes_a_size(operation: Operation) -> str:
+    where = f" ({operation.nodes[-1]})" if operation.nodes else ""
+    return f"{operation.code} takes a constant that depends on the size{where}"
+
+
+def _times(one: Operation, two: Operation) -> Value | None:
+    """How many times as high and as wide both make a picture; None where that is no whole number, or not the same."""
+    made = []
+    for operation in (one, two):
+        source, size = operation.operands
+        times, rest = np.divmod(size.content.numpy(), source.shape[1:3])
+        if rest.any():
+            return None
+        made.append(times.tolist())
+    return constant(made[0]) if made[0] == made[1] else None
+
+
+def _is_by_own_size(operation: Operation, graph: Graph) -> bool:
+    """Whether the size that a picture gets is its own one, times numbers, and not that of another which has this size
+    by chance, as an earlier picture's that was halved."""
+    node = graph.nodes.get(operation.nodes[-1]) if operation.nodes else None
+    if node is None or not node.op.startswith("Resize"):
+        return False
+    source, size = map(canonical, node.data_inputs)
+    found = [
+        graph[name]
+        for name in closure(
+            [graph.producer(size).name],
+            lambda name: [] if graph[name].op in LOOK_AT_SIZES else map(node_name, graph[name].data_inputs),
+        )
+    ]
+    return all(
+        canonical(each.data_inputs[0]) == source if each.op in LOOK_AT_SIZES else each.op in MULTIPLY_SIZES
+        for each in found
+    )
+
+
+def _with_own_sizes(operations: Sequence[Operation], times: Mapping[Operation, Value]) -> list[Operation]:
+    """The operations; those in ``times`` take the sizes off their pictures."""
+    made = []
+    for operation in operations:
+        if operation in times:
+            picture = operation.operands[0]
+            shape, size, larger = (Value("", INT32, (count,)) for count in (4, 2, 2))
+            bounds = (constant([bound]) for bound in (1, 3, 1))
+            masks: dict[str, object] = dict.fromkeys(SLICE_MASKS, 0)
+            made.append(Operation("SHAPE", [picture], [shape], {"out_type": 2}, operation.nodes))
+            made.append(Operation("STRIDED_SLICE", [shape, *bounds], [size], masks, operation.nodes))
+            made.append(Operation("MUL", [size, times[operation]], [larger], {"activation": ""}, operation.nodes))
+            operation.inputs[1] = larger
+        made.append(operation)
+    return made
 
 
 def _equal(a: Value, b: Value) -> bool:

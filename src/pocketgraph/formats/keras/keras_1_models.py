@@ -95,10 +95,9 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
             raise FormatError(f"the layer '{config.get('name')}' (Merge) joins by code of Python, which is not run",
                               where=where, hint=FROM_KERAS_1)  # fmt: skip
         kind = MERGES[mode]
-    if kind == "BatchNormalization" and config.get("mode", 0):
-        how = "each example's own moments" if config["mode"] == 1 else "the moments of the batch it is given"
-        raise FormatError(f"the layer '{config.get('name')}' has mode={config['mode']} and normalizes by {how}, which "
-                          "is not read", where=where, hint=FROM_KERAS_1)  # fmt: skip
+    if kind == "BatchNormalization" and config.get("mode", 0) not in (0, 1):
+        raise FormatError(f"the layer '{config.get('name')}' has mode={config['mode']} and normalizes by the moments "
+                          "of the batch it is given, which is not read", where=where, hint=FROM_KERAS_1)  # fmt: skip
     kind = CLASSES.get(kind, kind)
     if OF_SPACE.match(kind):
         if "nb_row" in config:
@@ -166,7 +165,7 @@ def weights_of_keras_2(described: Any, weights: Mapping[str, Array]) -> dict[str
     for name, array in weights.items():
         layer, _, last = name.rpartition("/")
         found = re.fullmatch(
-            r"(.+?)_([Wb]_carry|W|U|b|gamma|beta|running_mean|running_std|alphas|(?:depth|point)wise_kernel)(?:_([ifcozrh]))?",
+            r"(.+?)_([Wb]_carry|W|U|b|gamma|beta|running_mean|running_std|alphas|betas|[at]_(?:left|right)|(?:depth|point)wise_kernel)(?:_([ifcozrh]))?",
             last,
         )
         owner, kind, gate = found.groups() if found else (layer, last, None)

@@ -62,8 +62,15 @@ def highway(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
 
 
 def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    """The moments of training, a factor and an offset for each channel."""
+    """The moments of training, a factor and an offset for each channel; with Keras 1's mode=1 the example's moments."""
     (value,) = inputs
+    if writer.config.get("mode") == 1:
+        last = len(value.dims) - 1
+        centred = _centred(writer, value, [last])
+        least = writer.const(float(writer.config.get("epsilon", 1e-3)), "least", FLOAT)
+        deviation = writer.add("AddV2", writer.add("Sqrt", _variance(writer, centred, [last])), least)
+        normed = writer.add("RealDiv", centred, deviation, dims=value.dims)
+        return writer.add("AddV2", writer.add("Mul", normed, writer.weight("gamma")), writer.weight("beta"))
     axis = writer.config.get("axis", -1)
     (axis,) = axis if isinstance(axis, list) else (axis,)
     axis = axis % len(value.dims)
@@ -133,19 +140,27 @@ def unit_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor
 
 def _standardized(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
     """A tensor less its mean along axes, by its deviation there."""
+    return _by_deviation(writer, _centred(writer, value, axes), axes)
+
+
+def _centred(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
+    """A tensor less its mean along axes."""
     dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
-    centred = writer.add("Sub", value, writer.add("Mean", value, writer.const(axes, "axes"), dims=dims, keep_dims=True))
-    return _by_deviation(writer, centred, axes)
+    return writer.add("Sub", value, writer.add("Mean", value, writer.const(axes, "axes"), dims=dims, keep_dims=True))
 
 
 def _by_deviation(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> KerasTensor:
     """A tensor by the root of its mean square along axes."""
+    return writer.add("Mul", centred, writer.add("Rsqrt", _variance(writer, centred, axes)), dims=centred.dims)
+
+
+def _variance(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> KerasTensor:
+    """The mean square along axes, and what keeps it from being zero."""
     dims = tuple(1 if axis in axes else size for axis, size in enumerate(centred.dims))
     mean = writer.add(
         "Mean", writer.add("Square", centred), writer.const(axes, "axes"), dims=dims, name="variance", keep_dims=True
     )
-    epsilon = writer.const(float(writer.config.get("epsilon") or 1e-3), "epsilon", FLOAT)
-    return writer.add("Mul", centred, writer.add("Rsqrt", writer.add("AddV2", mean, epsilon)), dims=centred.dims)
+    return writer.add("AddV2", mean, writer.const(float(writer.config.get("epsilon") or 1e-3), "epsilon", FLOAT))
 
 
 def _with_offset(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
@@ -197,6 +212,24 @@ def prelu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     (value,) = inputs
     above, below = writer.add("Relu", value), writer.add("Relu", writer.add("Neg", value), name="below")
     return writer.add("Sub", above, writer.add("Mul", below, writer.weight("alpha")))
+
+
+def parametric_softplus(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """Softplus with a factor before and one behind it for each element, as Keras 1 has it."""
+    steep = writer.add("Mul", inputs[0], writer.weight("betas"))
+    return writer.add("Mul", writer.add("Softplus", steep), writer.weight("alpha"))
+
+
+def s_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+    """A slope to the left of a threshold, one to the right of another, and none between, as Keras 1 has it."""
+    (value,) = inputs
+    left, width = writer.weight("t_left"), writer.const(np.abs(writer.array("t_right")), "width", FLOAT)
+    right = writer.const(writer.array("t_left") + np.abs(writer.array("t_right")), "right", FLOAT)
+    above = writer.add("Sub", value, left)
+    below = writer.add("Mul", writer.add("Relu", writer.add("Neg", above)), writer.weight("a_left"))
+    centre = writer.add("Sub", writer.add("Minimum", writer.add("Relu", above), width), below)
+    beyond = writer.add("Mul", writer.add("Relu", writer.add("Sub", value, right)), writer.weight("a_right"))
+    return writer.add("AddV2", writer.add("AddV2", centre, left), beyond)
 
 
 def elu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
@@ -352,6 +385,7 @@ RULES: dict[str, Rule] = {
     "EinsumDense": einsum_dense, "Dense": dense, "MaxoutDense": maxout_dense, "Highway": highway,
     "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
     "GroupNormalization": group_norm, "Normalization": normalization, "Activation": activation,
+    "ParametricSoftplus": parametric_softplus, "SReLU": s_relu,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
     "Embedding": embedding, "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,

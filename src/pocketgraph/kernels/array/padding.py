@@ -27,7 +27,8 @@ def _pairs(input: Array, paddings: Array) -> list[tuple[int, int]]:
 def _filled(input: Array, pairs: list[tuple[int, int]], value: Array) -> Array:
     result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
     result[...] = value
-    result[tuple(slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True))] = input
+    inside = tuple(slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)) or ...
+    result[inside] = input  # () would put the array itself into one of texts
     return result
 
 

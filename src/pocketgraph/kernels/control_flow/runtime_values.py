@@ -1,4 +1,5 @@
-"""What the runtime itself tells a graph or puts in place of something: the time, the device, unused results."""
+"""What the runtime itself tells a graph or puts in place of something (the time, the device, unused results), and
+assertions; the runtime itself runs Switch, Merge and their kin."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, nothing, reserve
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.registry import Context, kernel
 
 
 @kernel("FakeParam")
@@ -38,3 +40,36 @@ def to_bool(input: Array) -> Array:
     if input.ndim:
         return np.array(input.size > 0)
     return np.array(bool(input.item()) if input.dtype.kind != "O" else len(input.item()) > 0)
+
+
+kernel("NoOp", "ControlTrigger")(lambda: ())
+
+
+@kernel("Assert")
+def assert_(condition: Array, *data: Array, context: Context, summarize: int = 3) -> tuple[()]:
+    """Nothing, when the condition holds.
+
+    Raises:
+        RunError: it does not; shows the first ``summarize`` elements of each data tensor.
+    """
+    if bool(np.all(condition)):
+        return ()
+    shown = " ".join(_summary(d, summarize) for d in data)
+    raise RunError(f"assertion failed: {shown}", where=f"node '{context.node.name}'")
+
+
+def _summary(values: Array, count: int) -> str:
+    flat = np.asarray(values).ravel()
+    count = flat.size if count < 0 else count
+    shown = [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in flat[:count].tolist()]
+    return f"[{' '.join(shown)}{'...' if flat.size > count else ''}]"
+
+
+@kernel("Abort")
+def abort(*, context: Context, error_msg: str = "") -> tuple[()]:
+    """Ends the run with an error, where the original ends the whole process.
+
+    Raises:
+        RunError: always.
+    """
+    raise RunError(f"Abort_op intentional failure; {error_msg}", where=f"node '{context.node.name}'")

@@ -27,11 +27,10 @@ from pocketgraph.litert.cost_model import (
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded_activations import add_bounded_grids
-from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
+from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of, widened
 from pocketgraph.litert.rewriting.shifted_codes import ONE, shifts_codes
 from pocketgraph.litert.rewriting.value_uses import ValueUses
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
-from pocketgraph.litert.rewriting.wide_weights import widened
 
 SAME_GRID = frozenset(("MAX_POOL_2D", "RESHAPE", "CONCATENATION", "RESIZE_BILINEAR", "TRANSPOSE"))
 """Operators whose operands and results must lie on one grid. AVERAGE_POOL_2D does too but stays between DEQUANTIZE and

@@ -25,6 +25,8 @@ INT16_MARGIN = 2.0  # times the samples' reach that int16 codes have: one bit of
 FEW_SCORE_ROWS = 4096  # more of them, as of all places of a picture, show how far they reach
 SCORE_MARGIN_SHARE = 0.25  # of the largest score seen
 FEW_SAMPLES_MARGIN_SHARE = 0.6  # of all values seen, over the square root of the number of samples
+ONE_ROW_MARGIN_SHARE = 1.0  # the same of what has one row a sample, such as pooled features
+MOST_ONE_ROW_MARGIN_SHARE = 0.25  # of all values seen
 
 # Sensitivity
 MOST_ANALYZED_OPERATIONS = 1500  # with codes; weighing and fitting them takes time as the square of their number

@@ -235,6 +235,8 @@ class Comparison(Likeness):
         divergence: the sum of the Kullback-Leibler divergences, in nats, of the answers as probabilities.
         errors: the samples' mean absolute differences.
         largest: the largest absolute difference.
+        certainty: the sum of the largest probabilities that the reference gives a class, of a sample with many answers
+            their mean.
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
         has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
         distance, spread: sums of what ``distance_from_input`` gives, of whose answers rows may be no scores of classes.
@@ -243,6 +245,7 @@ class Comparison(Likeness):
 
     agreed: float = 0
     divergence: float = 0.0
+    certainty: float = 0.0
     errors: Statistic[float] = field(default_factory=Statistic)
     largest: float = 0.0
     width: int = 0
@@ -268,6 +271,7 @@ class Comparison(Likeness):
             are_numbers = ~(np.isnan(wanted) | np.isnan(given)).any(axis=1)
             self.agreed += float(((wanted.argmax(axis=1) == given.argmax(axis=1)) & are_numbers).mean())
             p, q = probabilities(wanted), probabilities(given)
+            self.certainty += float(p.max(axis=1).mean())
             apart_by = float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
             self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
         self.errors.update(float(apart.mean()) if apart.size else 0.0)

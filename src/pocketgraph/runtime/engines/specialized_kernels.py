@@ -18,7 +18,7 @@ from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.kernels.ranks import has_wrong_rank
 from pocketgraph.litert.host import is_x86
-from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_fills, small_tensor_math  # noqa: F401 - rows of the table
+from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_math  # noqa: F401 - rows of the table
 from pocketgraph.runtime.engines.kernel_makers import MAKERS, Call, Constants, quickens
 from pocketgraph.runtime.engines.small_tensor_math import INT32, INT64
 

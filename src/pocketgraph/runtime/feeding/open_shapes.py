@@ -60,15 +60,23 @@ def fitting_shapes(
     shapes = dict(chosen)
     if is_model_file(graph):
         return _taken_shapes(graph, {name: dims for name, (dims, _) in open_inputs.items()}, shapes, types)
+    fitting: dict[str, tuple[int, ...]] | None = None
     for name, (dims, dtype) in open_inputs.items():
+        alike = [other for other, declared in open_inputs.items() if dims is not None and declared == (dims, dtype)]
         first = shapes.get(name)
         for shape in _tried(graph, name, dims, dtype, shapes, fetches, types):
             first = shape if first is None else first
-            if _fits(graph, {**shapes, name: shape}, fetches, types):
-                first = shape
+            tried = [{**shapes, name: shape}]
+            together = {**shapes, **dict.fromkeys(alike, shape)}
+            if alike[:1] == [name] and together != tried[0]:  # what they lead to may have to be as long
+                tried.append(together)
+            fits = (each for each in tried if each == fitting or _fits(graph, each, fetches, types))
+            if found := next(fits, None):
+                shapes = fitting = found
                 break
-        if first is not None:
-            shapes[name] = first
+        else:
+            if first is not None:
+                shapes[name] = first
     return shapes
 
 

@@ -88,7 +88,8 @@ def fold_constants(
     function called with constants stays (there, and with ``Compat.ORIGINAL``, an error); a negative
     max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
     (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of codes in a range of
-    no width gives zeros (there, NaN), and a QuantizeV2 of constants in an infinite range is an error.
+    no width gives zeros (there, NaN), a QuantizeV2 of constants in an infinite range is an error, and a
+    TensorListReserve of constants stays (there, the empty list becomes a Const of type variant).
 
     Raises:
         TransformError: an input or output is not in the graph; an input is no placeholder; an op gets inputs of wrong

@@ -15,9 +15,14 @@ from pocketgraph.graph.op_traits import GATHERS
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
-from pocketgraph.transforms.parts.sparse_tables.cleanup import ReaderCounts, without
-from pocketgraph.transforms.parts.sparse_tables.hash_table_nodes import initializer, lookup_nodes
-from pocketgraph.transforms.parts.sparse_tables.stored import saved_slices, table_values
+from pocketgraph.transforms.parts.sparse_tables import (
+    ReaderCounts,
+    initializer,
+    lookup_nodes,
+    saved_slices,
+    table_values,
+    without,
+)
 from pocketgraph.transforms.tool import transform
 
 TABLE = Pattern("Identity", [Pattern("Const|Variable|VariableV2", name="table")], name="identity")

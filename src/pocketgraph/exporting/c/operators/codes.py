@@ -24,7 +24,7 @@ from pocketgraph.exporting.c.operators.convolution import (
     transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
-from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
+from pocketgraph.exporting.c.operators.emitter_table import PLAIN, emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
@@ -122,11 +122,18 @@ class _Layer:
         return np.ascontiguousarray(shuffled), biases.astype(np.int32), shifted.astype(np.int32), scales
 
 
+def in_floats(unit: Unit, operation: Operation) -> None:
+    """Emits a layer between floats, with its weights as floats."""
+    entry = PLAIN.row(operation.code)
+    assert entry is not None, "layers of codes are layers of floats, too"
+    entry.emit(unit, with_float_weights(operation))
+
+
 @emits("CONV_2D", coded=True)
 def conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.conv_2d(unit, with_float_weights(operation))
+        in_floats(unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(kernel.shape[0], -1, kernel.shape[3])
@@ -137,7 +144,7 @@ def conv_2d(unit: Unit, operation: Operation) -> None:
 def fully_connected(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.fully_connected(unit, with_float_weights(operation))
+        in_floats(unit, operation)
         return
     result = operation.outputs[0]
     count, depth = kernel.shape
@@ -190,7 +197,7 @@ def outside(unit: Unit, source: Value, depth: int) -> Place:
 def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
     source, kernel = operand(operation, 0), operand(operation, 1)
     if has_float_ends(operation, source):
-        convolution.depthwise_conv_2d(unit, with_float_weights(operation))
+        in_floats(unit, operation)
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
