@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,18 @@ def test_a_folder_in_which_nothing_could_be_written_goes_again(
         with pytest.raises(OSError, match="No space left"):
             ship(tmp_path / "net.pb", tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "net.pb"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
+def test_two_calls_for_one_folder_come_one_after_the_other(tmp_path: pathlib.Path) -> None:
+    pocketgraph.save(fragile(), tmp_path / "net.pb")
+    told: list[list[str]] = [[], []]
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(ship, tmp_path / "net.pb", tmp_path / "out", notify=each.append) for each in told]
+        made = [call.result() for call in calls]
+    assert sorted(each.is_resumed for each in made) == [False, True]
+    waiting = f"another call ships into '{tmp_path / 'out'}': waiting for it to end"
+    assert sorted(waiting in each for each in told) == [False, True]
 
 
 def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:

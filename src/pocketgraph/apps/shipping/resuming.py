@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Iterator
 
 from pocketgraph.apps.shipping.shipment import STATE, Shipment, Tried
 from pocketgraph.datasets.file_lists import files_in, of_list
+from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import check_folder, write_atomically
 from pocketgraph.litert.cache_integrity import SEAL, sealed_text, unsealed_text
 from pocketgraph.litert.digest import sha256_of
+from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.version import VERSION
 
 
@@ -37,13 +40,19 @@ def earlier(folder: str, key: str) -> Shipment | None:
 
 
 @contextlib.contextmanager
-def made_folder(folder: str) -> Iterator[None]:
-    """Makes a folder where there is none, and takes it away where the work fails before it holds a file."""
+def made_folder(folder: str, notify: Notify) -> Iterator[None]:
+    """Makes a folder where there is none, and takes it away where the work fails before it holds a file.
+
+    Another call that works in it is waited for, which ``notify`` is told: where it is the same, all is found there.
+    """
     check_folder(folder)
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
+    waiting = f"another call ships into '{folder}': waiting for it to end"
     try:
-        yield
+        with turn(folder, math.inf, lambda: notify(waiting)):
+            os.makedirs(folder, exist_ok=True)  # the other may have failed, and taken it away
+            yield
     except BaseException:
         if is_new:
             with contextlib.suppress(OSError):

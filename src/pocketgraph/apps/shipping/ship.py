@@ -186,7 +186,7 @@ def ship(
     if texts:
         given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
         work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
-    with made_folder(place):
+    with made_folder(place, notify_once):
         return earlier(place, work.key) or work.run(graph)
 
 

@@ -1,25 +1,27 @@
-"""Processes that measure engines do so one after the other: at once, each would measure what the others leave."""
+"""Processes take turns at a folder: those that measure engines at once would each measure what the others leave, and
+those that ship into one would take each other's files away."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 LOOKS = 0.1  # seconds, after which is looked again whether they have ended
 
 
 @contextlib.contextmanager
-def turn(folder: str, waits: float) -> Iterator[bool]:
-    """Keeps other processes with the same cache directory from measuring meanwhile.
+def turn(folder: str, waits: float, told: Callable[[], object] = bool) -> Iterator[bool]:
+    """Keeps other processes that take turns at the same folder back meanwhile.
 
     Args:
-        folder: the cache directory.
-        waits: seconds to wait for those that do.
+        folder: of both, such as the cache directory.
+        waits: seconds to wait for another one's turn to end.
+        told: called when there is one, before it is waited for.
 
     Yields:
-        Whether nobody else measures, as far as the system tells.
+        Whether nobody else has a turn, as far as the system tells.
     """
     try:
         import fcntl
@@ -35,6 +37,8 @@ def turn(folder: str, waits: float) -> Iterator[bool]:
                 fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 is_ours = True
             except BlockingIOError:
+                told()
+                told = bool
                 if time.monotonic() < ends:
                     time.sleep(LOOKS)
                     continue
