@@ -348,3 +348,34 @@ def test_lists_stay_nodes_because_no_constant_holds_one(compat: str) -> None:
     assert "Add" not in [node.op for node in folded], "what is a number is folded"
     x = np.array([1, 2], np.float32)
     np.testing.assert_array_equal(Session(folded).run("y", {"x": x})[0], [[0, 0], [1, 2], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("ends", "narrow", "given", "expected"),
+    [
+        ((-6.0, 6.0), True, "-0x1.8b754ep-2", "-0x1.83060p-2"),
+        ((-6.0, 6.0), False, "0x1.56b6b8p-1", "0x1.51515p-1"),
+        ((-0.3, 0.7), True, "-0x1.dfe178p-3", "-0x1.e3c79p-3"),
+    ],
+)
+@pytest.mark.parametrize("op", ["Args", "Vars", "VarsPerChannel"])
+def test_fake_quant_has_the_last_bits_of_the_original(
+    op: str, ends: tuple[float, float], narrow: bool, given: str, expected: str
+) -> None:
+    """The numbers are TensorFlow 1.15.5's."""
+    attrs = {"num_bits": 8, "narrow_range": narrow}
+    values = const("c", np.array([[float.fromhex(given)]], np.float32))
+    low, high = (
+        const(name, np.array([end] if op == "VarsPerChannel" else end, np.float32))
+        for name, end in zip(("low", "high"), ends, strict=True)
+    )
+    node = Node("q", f"FakeQuantWithMinMax{op}", ["c", "low", "high"], attrs)
+    if op == "Args":
+        node = node.replace(inputs=["c"], attrs={**attrs, "min": ends[0], "max": ends[1]})
+    rest = [
+        Node("x", "Placeholder", [], {"dtype": FLOAT, "shape": Shape((1, 1))}),
+        Node("y", "Add", ["x", "q"], {"T": FLOAT}),
+    ]
+    result = transform(Graph([values, low, high, node, *rest]), "fold_constants", ["x"], ["y"], compat="original")
+    folded = result["q/_0__cf__0"].tensor.numpy().item()
+    assert folded.hex() == float.fromhex(expected).hex()

@@ -87,9 +87,11 @@ def fold_constants(
     computed (with ``Compat.ORIGINAL``, always, but for sizes that 1.15 compares by values, as those of ScatterNd); a
     function called with constants stays (there, and with ``Compat.ORIGINAL``, an error); a negative
     max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
-    (there, in every process); a name that is taken is passed over. In either mode, a Dequantize of codes in a range of
-    no width gives zeros (there, NaN), a QuantizeV2 of constants in an infinite range is an error, and a
-    TensorListReserve of constants stays (there, the empty list becomes a Const of type variant).
+    (there, in every process); a name that is taken is passed over; a FakeQuant of constants has the last bits of
+    later versions (there, and with ``Compat.ORIGINAL``, those of 1.15). In either mode, what is fed and fetched
+    is an error however it is spelled, a Dequantize of codes in a range of no width gives zeros (there, NaN), a
+    QuantizeV2 of constants in an infinite range is an error, and a TensorListReserve of constants stays (there, the
+    empty list becomes a Const of type variant).
 
     Raises:
         TransformError: an input or output is not in the graph; an input is no placeholder; an op gets inputs of wrong
@@ -113,7 +115,7 @@ def fold_constants(
             raise TransformError("No function library is provided", where=f"node '{name}'", hint=hint)
         log.warning("fold_constants: no kernel computes the op '%s' (node '%s'), so it stays", op, name)
     largest = max_constant_size_in_bytes if max_constant_size_in_bytes >= 0 else UNLIMITED
-    added = replace_constants(flow, found, largest)
+    added = replace_constants(flow, found, largest, compat)
     exported = remove_attributes(graph.replace(flow.export(added)), {"_output_shapes"})
     return graph.replace(used(exported, graph))
 
@@ -174,7 +176,7 @@ def static_shapes(graph: Graph, flow: Flow, compat: Compat) -> Callable[[str, in
     return shape_of
 
 
-def replace_constants(flow: Flow, found: FoldableConstants, largest: int) -> list[FlowStep]:
+def replace_constants(flow: Flow, found: FoldableConstants, largest: int, compat: Compat) -> list[FlowStep]:
     """Makes constants of the tensors that non-constant steps (or the caller) take from constant ones.
 
     Every step that took such a tensor, constant or not, is pointed to the new constant.
@@ -203,7 +205,7 @@ def replace_constants(flow: Flow, found: FoldableConstants, largest: int) -> lis
         return (aliases[name][port], 0) if len(aliases[name]) > 1 else (aliases[name][0], port)
 
     wanted = sorted((edge for edge in asked if edge[0] in found.computed), key=place)
-    values = evaluate(flow, found, wanted)
+    values = evaluate(flow, found, wanted, compat)
     fitting = [edge for edge in wanted if values[edge].nbytes <= largest]
     after = {name: found.after(flow, name) for name in dict.fromkeys(name for name, _ in fitting)}
     added: list[FlowStep] = []

@@ -13,6 +13,8 @@ from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.kernels import registry
+from pocketgraph.transforms.compat import Compat
+from pocketgraph.transforms.original.older_fake_quant import OLDER_FAKE_QUANTS, older_fake_quant
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
 from pocketgraph.transforms.parts.constant_folding.flow import Flow
 
@@ -25,7 +27,7 @@ MOVES = ops_with("moves") | {
 
 
 def evaluate(
-    flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]]
+    flow: Flow, found: FoldableConstants, wanted: Collection[tuple[str, int]], compat: Compat
 ) -> dict[tuple[str, int], Tensor]:
     """The values of the wanted tensors.
 
@@ -49,7 +51,7 @@ def evaluate(
         edges = _edges(flow, found, name)
         outputs = found.shapes.get(name)
         if outputs is None:
-            outputs = _computed(flow.steps[name].node, [values[edge] for edge in edges])
+            outputs = _computed(flow.steps[name].node, [values[edge] for edge in edges], compat)
         for edge in edges:
             uses[edge] -= 1
             if not uses[edge] and edge not in kept:
@@ -64,7 +66,7 @@ def _edges(flow: Flow, found: FoldableConstants, name: str) -> list[tuple[str, i
     return [] if name in found.shapes else flow.steps[name].data
 
 
-def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+def _computed(node: Node, inputs: list[Tensor], compat: Compat) -> tuple[Tensor, ...]:
     if node.op in CONSTANTS:
         return (node.tensor,)
     if node.op in PASSED_THROUGH and inputs:
@@ -81,6 +83,8 @@ def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
         arrays = [tensor.numpy() if exact else _flushed(tensor.numpy(), tensor.dtype) for tensor in inputs]
         with np.errstate(all="ignore"):
             results = registry.evaluate(node, arrays)
+        if compat.original and node.op in OLDER_FAKE_QUANTS:
+            results = (older_fake_quant(node, arrays),)
         return tuple(_as_tensor(node, port, result, exact) for port, result in enumerate(results))
     except PocketgraphError as error:
         raise TransformError(error.what, where=error.where or f"node '{node.name}'") from error
