@@ -95,6 +95,28 @@ def test_what_has_one_row_a_sample_reaches_further_the_fewer_samples_there_are()
     assert named(after, "p:0").high == pytest.approx(1.05 * named(before, "p:0").high)
 
 
+def test_a_picture_laid_out_as_one_row_keeps_its_codes() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4,4,1])
+        c = Conv2D(x, k, T=float, strides=[1,1,1,1], padding="SAME")
+        f = Reshape(c, row, T=float, Tshape=int32)
+        h = MatMul(f, b, T=float)
+        y = Relu(h, T=float)
+        z = MatMul(y, d, T=float)
+    """)
+    rng = np.random.default_rng(0)
+    shapes = (("k", (3, 3, 1, 8)), ("b", (128, 16)), ("d", (16, 4)))
+    weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in shapes]
+    program = float_program(Graph([*graph, *weights, const("row", np.array([1, 128], np.int32))]), ["z"])
+    pictures = [[sample[0].reshape(1, 4, 4, 1)] for sample in given(40)]
+    seen = observe(program, lambda: iter(pictures), 40, silent, 1)
+    before = {value: found.range for value, found in seen.items()}
+    after = with_range_margin(program, seen, before, 40)
+    changed = {value.name for value in before if before[value] != after[value]}
+    assert "y:0" in changed
+    assert not changed & {"c:0", "f:0"}
+
+
 def test_pooled_features_of_other_samples_are_not_cut_off() -> None:
     program = pooled()
     features = ProgramRunner(program, [v for o in program.operations for v in o.outputs if v.name == "p:0"])

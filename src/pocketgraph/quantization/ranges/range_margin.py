@@ -51,9 +51,10 @@ def with_range_margin(
     has_own = {v for o in program.operations if OPERATOR_RULES.get(o.code) is OperatorRule.FIXED for v in o.outputs}
     has_own.update(program.inputs, judged)
     for value, span in ranges.items():
-        is_one_row = bool(value.shape) and value.size == value.shape[-1] and not has_few_values(seen[value])
-        if is_one_row and value not in has_own and after.get(value) not in SQUEEZED:
-            stretched = _stretched(seen[value], span.union(seen[value].range), more, more)
+        one = seen[value]  # what moves values about has the codes of what it moves, such as those of a picture
+        is_one_row = bool(value.shape) and value.size == value.shape[-1] and not one.is_derived
+        if is_one_row and value not in has_own and after.get(value) not in SQUEEZED and not has_few_values(one):
+            stretched = _stretched(one, span.union(one.range), more, more)
             result[value] = result[value].union(stretched)
     for value in judged:
         rows = seen[value].samples * value.size / max(value.shape[-1] if value.shape else 1, 1)
