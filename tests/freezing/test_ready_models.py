@@ -354,6 +354,9 @@ def test_the_version_in_an_export_is_taken(tmp_path: pathlib.Path) -> None:
     shutil.copytree(of_tests, tmp_path / "export" / "1700000000")
     assert print_graph(read_model(tmp_path / "export")) == print_graph(read_model(of_tests))
     assert pocketgraph.load(tmp_path / "export").signatures == pocketgraph.load(of_tests).signatures
+    assert pocketgraph.identify(tmp_path).path == str(tmp_path / "export" / "1700000000")
+    assert print_graph(read_model(tmp_path)) == print_graph(read_model(of_tests))
+    assert pocketgraph.load(tmp_path).signatures == pocketgraph.load(of_tests).signatures
     shutil.copytree(of_tests, tmp_path / "export" / "1700000001")
     with pytest.raises(FormatError, match=r"1700000001 \(the newest\)"):
         read_model(tmp_path / "export")

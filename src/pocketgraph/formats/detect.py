@@ -81,14 +81,11 @@ def identify(path: PathLike) -> Identity:
 def model_at(path: str) -> str:
     """The model that a path means; else the path itself.
 
-    That of one of its own files, as the directory has the values and assets. Of a directory whose only model is a
-    version, as an Estimator exports and TensorFlow Serving reads (``export/1700000000``), or the ``model.json`` of
-    TensorFlow.js, it is that.
+    That of one of its own files, as the directory has the values and assets. Of a directory that is no model and has
+    one inside, as the version that an Estimator exports (``export/1700000000``), it is that: see ``sole_model``.
     """
     if os.path.isdir(path):
-        inside = [name for name in os.listdir(path) if name.isdecimal() or name == "model.json"]
-        found = os.path.join(path, inside[0]) if len(inside) == 1 else ""
-        return found if found and of_directory(path) is Kind.DIRECTORY and sole_model(path) == found else path
+        return (of_directory(path) is Kind.DIRECTORY and sole_model(path)) or path
     folder = os.path.dirname(path) or "."
     is_file = os.path.isfile(path) and saved_model_file(folder) == os.path.join(folder, os.path.basename(path))
     return folder if is_file and identify(path).kind in (Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT) else path

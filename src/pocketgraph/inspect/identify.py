@@ -9,10 +9,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import PocketgraphError, quoted, quoted_path
+from pocketgraph.errors import PocketgraphError, path_of, quoted, quoted_path
 from pocketgraph.formats import Kind
 from pocketgraph.formats.content import WITH_GRAPH
-from pocketgraph.formats.detect import sole_model
+from pocketgraph.formats.detect import model_at
 from pocketgraph.formats.model_file_facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
@@ -184,9 +184,8 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     Raises:
         FormatError: it cannot be opened.
     """
-    found = facts(path)
-    inside = sole_model(found.identity.path) if found.identity.kind is Kind.DIRECTORY else ""
-    return IdentifiedFile(**vars(facts(inside) if inside else found))
+    name = path_of(path)
+    return IdentifiedFile(**vars(facts(model_at(name) if os.path.isdir(name) else name)))
 
 
 @functools.lru_cache(maxsize=16)
