@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.kernels.quantized.fake_quant import nudged
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import nudged
 
 OLDER_FAKE_QUANTS = frozenset(
     {"FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"}
