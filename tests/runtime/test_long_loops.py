@@ -15,7 +15,7 @@ from pocketgraph.runtime import Session
 from pocketgraph.runtime.unrolling import loops
 from pocketgraph.runtime.unrolling.partial_unrolling import PartialUnrolling
 from recorded_runs import assert_repeats
-from support import lines_taken
+from support import golden, lines_taken, model_dir, needs_shared
 
 HERE = pathlib.Path(__file__).parent
 LOOPS = graph_names(HERE / "loops")
@@ -95,6 +95,16 @@ def test_a_long_loop_is_a_short_one(tmp_path: pathlib.Path) -> None:
         trace = session.profile(["rnn/transpose_1:0"], {"x:0": np.zeros((2, 150, 3), np.float32)})
     rounds = [node for node in trace.nodes if node.op == "LoopCond" or node.name.endswith("/less")]
     assert len(rounds) <= 15
+
+
+@needs_shared
+def test_rounds_are_few_by_what_they_compute(chunked: list[int], tmp_path: pathlib.Path) -> None:
+    """Constants that a round brings, also equal ones, do not make it longer: 19 rounds stay in one program."""
+    folder = model_dir("kws_crnn_s")
+    inputs, outputs = golden(folder)
+    with Session(folder / "CRNN_S.pb", cache_dir=tmp_path) as session:
+        session.run(list(outputs), {"wav_data:0": inputs["wav_data:0"].tobytes()})
+    assert not chunked
 
 
 def test_shapes_that_do_not_fit_are_told(tmp_path: pathlib.Path) -> None:

@@ -188,7 +188,8 @@ class _Unrolling(PartialUnrolling):
         worth_a_try = {1, 2}  # in the second round it may be seen that the first one was an exception
         while True:
             if self.may_chunk and turn in worth_a_try and tries < MOST_TRIES:
-                done, left = self.skipped(work, state, invariant, max(1, len(self.fresh) - written))
+                per_round = sum(node.op != "Const" for node in [*self.fresh.values()][written:])
+                done, left = self.skipped(work, state, invariant, max(1, per_round))
                 tries += 1
                 skipped += done
                 turn += done
