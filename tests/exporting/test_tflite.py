@@ -130,6 +130,26 @@ def test_pictures_that_are_made_larger_are_of_any_size(op: str, mode: str, tmp_p
         np.testing.assert_allclose(found, wanted, atol=1e-5 if mode == "float32" else 0.01 * rows)
 
 
+def test_sequences_of_any_length_are_convolved(tmp_path: pathlib.Path) -> None:
+    """Batch and length are open, where TensorFlow puts an axis of size 1 between them; the sums are NumPy's."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,2])
+        one = Const(int32 1)
+        rows = ExpandDims(x, one, T=float, Tdim=int32)
+        w = Const(float[1,3,2,1] 1.0)
+        sums = Conv2D(rows, w, T=float, strides=[1,1,1,1], padding="VALID")
+        y = Squeeze(sums, T=float, squeeze_dims=[1])
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert made.notes == ()
+    file = ModelFile(made.path)
+    for count, length in ((1, 3), (4, 9), (2, 50)):
+        x = np.random.default_rng(0).integers(-9, 9, (count, length, 2)).astype(np.float32)
+        of_steps = x.sum(2)
+        wanted = of_steps[:, :-2] + of_steps[:, 1:-1] + of_steps[:, 2:]
+        np.testing.assert_array_equal(file.run("serving_default", {"x": x})["y"][..., 0], wanted)
+
+
 def test_pictures_that_get_the_size_of_another_are_fixed(tmp_path: pathlib.Path) -> None:
     """Of 7 rows half are 4, which twice would be 8."""
     graph = parse("""

@@ -6,7 +6,8 @@ of its own size takes that size off its shape:
 
     x ─ SHAPE ─ STRIDED_SLICE [rows, columns] ─ MUL [2, 2] ─ RESIZE_BILINEAR (x, ·)
 
-What differs otherwise cannot be left open.
+and so does a reshape that puts axes of size 1 in or leaves such out, where -1 in one place is not enough. What differs
+otherwise cannot be left open.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import RESIZES
 from pocketgraph.litert.sizes.size_operands import constant
+from pocketgraph.litert.sizes.unit_axes import part_of_shape, unit_axes, with_unit_axes
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
 """They follow each other. Neither is 1, at which what moves axes and what reshapes are the same."""
@@ -40,6 +42,8 @@ STEP = 32
 LOOK_AT_SIZES = ops_with("shape")
 MULTIPLY_SIZES = {"Cast", *ops_with("constant"), *PRODUCTS, *MOVES, *PASSES}
 """Ops that make of sizes nothing but these, times numbers."""
+OWN_SIZE = -1
+"""The place of what tells how an operation takes a size off the shape of its input."""
 
 
 class Opened(NamedTuple):
@@ -141,12 +145,12 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
             _equal(a, b) for (_, _, a), (_, _, b) in zip(patched, further, strict=True)
         ):
             return "other sizes need other operators"
-    resizes = {operation: times for operation, _, times in patched if operation.code in RESIZES}
-    for operation in resizes:
-        if not _is_by_own_size(operation, model.graph):
+    own = {operation: told for operation, at, told in patched if at == OWN_SIZE}
+    for operation in own:
+        if operation.code in RESIZES and not _is_by_own_size(operation, model.graph):
             return _takes_a_size(operation)
     for operation, at, merged in patched:
-        if operation in resizes:
+        if operation in own:
             continue
         operation.inputs[at] = merged
         if operation.code == "RESHAPE" and merged.constant is not None:
@@ -161,7 +165,7 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         if why:
             return why
     for each in first.programs():
-        each.operations[:] = _with_own_sizes(each.operations, resizes)
+        each.operations[:] = _with_own_sizes(each.operations, own)
     return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
 
 
@@ -234,8 +238,9 @@ def _same(
                 merged = _repeated(a, b)
             elif one.code == "SLICE" and at == 2:
                 merged = _to_the_end(one, two)
-            elif one.code in RESIZES and at == 1:
-                merged = _times(one, two)
+            if merged is None and at == 1 and one.code in {"RESHAPE", *RESIZES}:
+                merged = _times(one, two) if one.code in RESIZES else _units(two)
+                at = OWN_SIZE
             if merged is None:
                 return _takes_a_size(one)
             patched.append((one, at, merged))
@@ -280,18 +285,26 @@ def _is_by_own_size(operation: Operation, graph: Graph) -> bool:
     )
 
 
-def _with_own_sizes(operations: Sequence[Operation], times: Mapping[Operation, Value]) -> list[Operation]:
-    """The operations; those in ``times`` take the sizes off their pictures."""
+def _units(reshape: Operation) -> Value | None:
+    """Of each axis of the result that of what is reshaped, -1 for one of size 1 that is put in; None where but for such
+    axes others come out. The open sizes are none of 1."""
+    axes = unit_axes(reshape.operands[0].shape, reshape.outputs[0].shape)
+    return None if axes is None else constant([OWN_SIZE if axis is None else axis for axis in axes])
+
+
+def _with_own_sizes(operations: Sequence[Operation], own: Mapping[Operation, Value]) -> list[Operation]:
+    """The operations; those in ``own`` take sizes off the shapes of their inputs."""
     made = []
     for operation in operations:
-        if operation in times:
-            picture = operation.operands[0]
-            shape, size, larger = (Value("", INT32, (count,)) for count in (4, 2, 2))
-            bounds = (constant([bound]) for bound in (1, 3, 1))
-            masks: dict[str, object] = dict.fromkeys(SLICE_MASKS, 0)
-            made.append(Operation("SHAPE", [picture], [shape], {"out_type": 2}, operation.nodes))
-            made.append(Operation("STRIDED_SLICE", [shape, *bounds], [size], masks, operation.nodes))
-            made.append(Operation("MUL", [size, times[operation]], [larger], {"activation": ""}, operation.nodes))
+        told = own.get(operation)
+        if told is not None and operation.code == "RESHAPE":
+            axes = tuple([None if axis == OWN_SIZE else axis for axis in told.content.numpy().tolist()])
+            made += with_unit_axes(operation, axes)[1]
+            continue
+        if told is not None:
+            size, taking = part_of_shape(operation.operands[0], (1, 3), operation.nodes)
+            larger = Value("", INT32, (2,))
+            made += [*taking, Operation("MUL", [size, told], [larger], {"activation": ""}, operation.nodes)]
             operation.inputs[1] = larger
         made.append(operation)
     return made
