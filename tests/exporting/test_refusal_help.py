@@ -9,10 +9,13 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph import save
+from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting.refusal_help import help_with_refusal
 from pocketgraph.exporting.target_support import support
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.emitter import EMPTY
 
 NET = """
     x = Placeholder(dtype=float, shape=[2, 2])
@@ -93,3 +96,27 @@ def test_an_output_without_a_shape_is_not_blamed_for_what_it_is_computed_from(tm
     with pytest.raises(LackingError) as caught:
         pocketgraph.export(graph, tmp_path / "net.onnx")
     assert caught.value.reasons.keys() == {"pairs", "parts"}
+
+
+def test_sizes_are_asked_for_where_made_up_ones_leave_nothing() -> None:
+    """As of pairs of neighbours, of which one step has none."""
+    model = opened(parse("x = Placeholder(dtype=float, shape=[?,?,3])\ny = Relu(x, T=float)"))
+    asked = "say how large its inputs are: shapes=x:N,N,3, with numbers for N"
+    assert help_with_refusal(model, "tflite", {"y": f"{EMPTY}, here [1, 0, 3]"}) == asked
+    assert help_with_refusal(model, "tflite", {"y": "LiteRT has nothing for it"}) != asked
+
+
+def test_check_takes_sizes_as_export_does(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = parse("""
+        steps = Placeholder(dtype=float, shape=[?,?,3])
+        state = Placeholder(dtype=float, shape=[1,?,4])
+        axis = Const(int32 2)
+        both = ConcatV2(steps, state, axis, T=float, Tidx=int32, N=2)
+        y = Relu(both, T=float)
+    """)
+    save(graph, "net.pb")
+    for steps, code in ((5, 0), (6, 1)):
+        sizes = (f"--input_shape=steps:1,{steps},3", "--input_shape=state:1,5,4")
+        assert call("check", "net.pb", *sizes) == code
+        assert call("export", "net.pb", "-o", f"net{steps}.tflite", *sizes) == code

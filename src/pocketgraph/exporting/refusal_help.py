@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pocketgraph.errors import command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
@@ -10,6 +10,8 @@ from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, MOVES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.litert.emitter import EMPTY
+from pocketgraph.quantization.float_program import size_hint
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
@@ -22,7 +24,7 @@ MOST_TENSORS = 4
 """Tensors of a cut that a hint names; one through more is not worth typing."""
 
 
-def help_with_refusal(model: ExportModel, target: str, refused: Collection[str]) -> str:
+def help_with_refusal(model: ExportModel, target: str, reasons: Mapping[str, str]) -> str:
     """What to type next where a target has nothing for some nodes, in what is true of this model.
 
     "" where ``help_with`` has something for each of them but tables, or there is no way.
@@ -30,14 +32,18 @@ def help_with_refusal(model: ExportModel, target: str, refused: Collection[str])
     Args:
         model: what was to be exported.
         target: its name.
-        refused: the nodes.
+        reasons: why, by the nodes' names.
     """
     graph, entry = model.graph, model.main
-    names = {before_rounds(name)[0] for name in refused}
+    if all(EMPTY in reason for reason in reasons.values()):  # as of pairs of neighbours, of one step
+        sizes = {port.tensor: port.shape for port in entry.inputs if port.shape is not None}
+        if hint := size_hint(sizes):
+            return hint
+    names = {before_rounds(name)[0] for name in reasons}
     if not names <= graph.nodes.keys():
         return ""
     tables = {name for name in names if graph[name].op in TABLES}  # of them what looks up in them tells
-    if all(help_with(graph, name) for name in refused if name not in tables):
+    if all(help_with(graph, name) for name in reasons if name not in tables):
         return ""
     ways = []
     if len(model.entries) == 1 and all(node.op not in BINARY_SWITCHES for node in graph):  # no cut inside a loop

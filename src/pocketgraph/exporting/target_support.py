@@ -24,6 +24,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
@@ -89,11 +90,12 @@ def support(
     *,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
 ) -> Support:
     """Tries to export a model, on made-up inputs, and says what stands in the way; nothing is left on the disk.
 
     Args:
-        source, inputs, outputs: see ``export``.
+        source, inputs, outputs, shapes: see ``export``.
         target: the name of a target, or ``tfmobile``.
 
     Raises:
@@ -104,7 +106,7 @@ def support(
     if target == tfmobile.NAME:
         return _mobile_support(source, outputs)
     chosen = target_of("", target)
-    model = opened(source, inputs=inputs, outputs=outputs)
+    model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes)
     model = with_samples(model, None, SampleReading(), 1)
     ops = _needed(
         model.graph,

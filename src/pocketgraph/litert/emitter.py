@@ -31,6 +31,7 @@ COMPUTABLE = schema.TENSOR_TYPES.keys() - {
     "string", "double", "half", "bfloat16", "complex64", "complex128", "resource",
 }  # fmt: skip
 """The element types that LiteRT's operators take, by name."""
+EMPTY = "LiteRT does not compute with empty tensors"
 LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 
@@ -224,8 +225,8 @@ class Emit(Operands[Value]):
         if dtype.name not in COMPUTABLE:
             raise self.unsupported(f"LiteRT does not compute with {dtype.name}")
         if shape and min(shape) < 1:
-            what = "empty tensors" if 0 in shape else "tensors of negative size"
-            raise self.unsupported(f"LiteRT does not compute with {what}, here {list(shape)}")
+            what = EMPTY if 0 in shape else "LiteRT does not compute with tensors of negative size"
+            raise self.unsupported(f"{what}, here {list(shape)}")
         if math.prod(shape) * dtype.size > LARGEST:
             raise self.unsupported(f"a tensor of {list(shape)} is larger than LiteRT can address")
 

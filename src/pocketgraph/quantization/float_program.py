@@ -233,11 +233,16 @@ def _size_hint(graph: Graph, sizes: Shapes, refusal: Unsupported) -> str:
     """What to do where a shape is open because the model leaves sizes of its inputs open; "" elsewhere."""
     if not refusal.reason.endswith(LATE):
         return ""
-    opened = {}
-    for name, shape in sizes.items():
-        declared = _declared(graph, name, shape)
-        if None in declared[1:] or (len(declared) > 1 and None in declared):
-            opened[name.removesuffix(":0")] = ",".join("N" if size is None else str(size) for size in declared)
+    return size_hint({name: _declared(graph, name, shape) for name, shape in sizes.items()})
+
+
+def size_hint(declared: Mapping[str, Sequence[int | None]]) -> str:
+    """What says how large the inputs are that are open in more than their batch; "" where none is."""
+    opened = {
+        name.removesuffix(":0"): ",".join("N" if size is None else str(size) for size in shape)
+        for name, shape in declared.items()
+        if None in shape[1:] or (len(shape) > 1 and None in shape)
+    }
     if not opened:
         return ""
     given = " ".join(f"{option('input_shape', 'shapes')}={name}:{text}" for name, text in opened.items())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketgraph.cli.shared.data_options import fixed_shape_option, shapes_of
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo, echo_json
 from pocketgraph.pages.quantities import counted, listed
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
 @click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
+@fixed_shape_option
 @click.option("--json", "as_json", is_flag=True, help="Print every node with yes or no, as JSON.")
-def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) -> int:
+def command(model: str, targets: str, inputs: str, outputs: str, input_shape: tuple[str, ...], as_json: bool) -> int:
     """Say whether MODEL can be exported, and what stands in the way; leaves with 1 when something does.
 
     The export is tried on made-up inputs and nothing of it is kept, so that the answer is that of `export`. For
@@ -38,7 +40,9 @@ def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) 
 
     asked = {name: targets_of(name) for name in names(targets)}
     found = {
-        target: support(model, target, inputs=names(inputs) or None, outputs=names(outputs) or None)
+        target: support(
+            model, target, inputs=names(inputs) or None, outputs=names(outputs) or None, shapes=shapes_of(input_shape)
+        )
         for target in dict.fromkeys(target for chosen in asked.values() for target in chosen)
     }
     answers = {name: any(found[target].is_complete for target in chosen) for name, chosen in asked.items()}
