@@ -27,8 +27,8 @@ def _pairs(input: Array, paddings: Array) -> list[tuple[int, int]]:
 def _filled(input: Array, pairs: list[tuple[int, int]], value: Array) -> Array:
     result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
     result[...] = value
-    inside = (slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True))
-    result[(*inside, ...)] = input  # () alone would put the array itself into one of texts
+    inside = [slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)]
+    result[tuple(inside) or ...] = input  # with () the array itself would become one of the texts
     return result
 
 
@@ -80,7 +80,7 @@ def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
         return input
     result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
     region = [slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)]  # what is filled
-    result[(*region, ...)] = input
+    result[tuple(region)] = input
     for axis in (axis for axis, pair in enumerate(pairs) if any(pair)):
         before, after = pairs[axis]
         end, region[axis] = region[axis].stop, slice(None)

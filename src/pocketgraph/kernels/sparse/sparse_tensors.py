@@ -42,7 +42,7 @@ def sparse_to_dense(
                 f"indices[{place}] = {rows[place].tolist()} is "
                 f"{'repeated' if steps[place - 1] == 0 else 'out of order. Many sparse ops require sorted indices'}"
             )
-    result[(*rows.T, ...)] = sparse_values
+    result[tuple(rows.T) or ...] = sparse_values
     return result
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Node
-from pocketgraph.kernels.quantized.fake_quant import nudged
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, nudged
 
 OLDER_FAKE_QUANTS = frozenset(
     {"FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"}
 )
 """Not a trait: those of which 1.15 gives other last bits than later versions."""
-F32 = np.float32
 
 
 def older_fake_quant(node: Node, inputs: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
