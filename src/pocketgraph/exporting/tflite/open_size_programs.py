@@ -25,7 +25,7 @@ from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, 
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.groups import closure
-from pocketgraph.graph.op_traits import MOVES, PASSES, PRODUCTS, SLICE_MASKS, ops_with
+from pocketgraph.graph.op_traits import MOVES, PASSES, PRODUCTS, ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
