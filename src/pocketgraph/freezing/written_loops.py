@@ -36,7 +36,7 @@ def one_round(graph: Graph) -> Graph:
         sources = [graph[node_name(ref)] for ref in node.data_inputs] if node.op in MERGE else []
         earlier = {source.name for source in sources if source.op in NEXT_ITERATION}
         if earlier:
-            frame = next((frame_of(source) for source in sources if source.op in ENTER), None)
+            frame = next((frame_of(source) for source in sources if source.op in ENTER), b"")
             nexts.setdefault(frame, set()).update(earlier)
             for switch in graph.consumers.get(node.name, ()):
                 exits = graph.consumers.get(switch.name, ()) if switch.op in BINARY_SWITCHES else ()
@@ -64,7 +64,7 @@ def written_loops(
         order: ``one_round`` of the graph.
         enters: gives the Enters, from the outermost, that the handle of a use comes through.
     """
-    ways = {name: found for name in uses if (found := enters(name))}
+    ways = {name: way for name in uses if (way := enters(name))}
     by_frame: dict[AttrValue, WrittenLoop] = {}
     rounds: dict[AttrValue, list[Node]] = {}
     for node in writers:
@@ -96,7 +96,7 @@ def written_loops(
 
 def frame_of(enter: Node) -> AttrValue:
     """The name of the loop that an Enter leads into."""
-    return enter.attrs.get("frame_name")
+    return enter.attrs.get("frame_name", b"")
 
 
 def _condition(graph: Graph, frame: AttrValue) -> str | None:

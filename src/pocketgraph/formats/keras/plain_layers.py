@@ -67,8 +67,8 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
     if writer.config.get("mode") == 1:
         last = len(value.dims) - 1
         centred = _centred(writer, value, [last])
-        epsilon = writer.const(float(writer.config.get("epsilon", 1e-3)), "least", FLOAT)
-        deviation = writer.add("AddV2", writer.add("Sqrt", _variance(writer, centred, [last])), epsilon)
+        least = writer.const(float(writer.config.get("epsilon", 1e-3)), "least", FLOAT)
+        deviation = writer.add("AddV2", writer.add("Sqrt", _variance(writer, centred, [last])), least)
         normed = writer.add("RealDiv", centred, deviation, dims=value.dims)
         return writer.add("AddV2", writer.add("Mul", normed, writer.weight("gamma")), writer.weight("beta"))
     axis = writer.config.get("axis", -1)
