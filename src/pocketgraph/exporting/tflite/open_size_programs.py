@@ -25,7 +25,7 @@ from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, 
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.groups import closure
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import MOVES, PASSES, ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
@@ -40,7 +40,7 @@ FAR_BATCH = 23
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 LOOK_AT_SIZES = ops_with("shape")
-MULTIPLY_SIZES = {"Cast", *ops_with("constant"), *ops_with("product"), *ops_with("moves"), *ops_with("passes")}
+MULTIPLY_SIZES = MOVES | PASSES | ops_with("constant", "product") | {"Cast"}
 """Ops that make of sizes nothing but these, times numbers."""
 OWN_SIZE = -1
 """The place of what tells how an operation takes a size off the shape of its input."""
