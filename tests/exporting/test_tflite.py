@@ -16,7 +16,6 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
-from pocketgraph.exporting.tflite.versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import OPERATORS, facts
 from pocketgraph.formats.tflite_metadata import metadata as litert_metadata
@@ -25,6 +24,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
+from pocketgraph.litert.writing.operator_versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.litert.writing.schema import OPERATORS as EMITTED
 from pocketgraph.runtime.session import Session
 from support import ROOT, golden, model_dir, needs_shared, script
@@ -65,6 +65,18 @@ def test_numbers_versions_and_bytes_beside_the_converters(tmp_path: pathlib.Path
     assert different <= {"DEPTHWISE_CONV_2D", "TRANSPOSE"}  # we dilate in the operator, and turn fewer axes
     runtime = facts(path.read_bytes()).metadata["min_runtime_version"]
     assert len(runtime) == 16
+    assert runtime == facts(theirs.read_bytes()).metadata["min_runtime_version"]
+
+
+def test_what_quantize_writes_tells_versions_too(tmp_path: pathlib.Path) -> None:
+    """A runtime that lacks a kernel on codes refuses the file when it is opened, as the converter's."""
+    path, theirs = tmp_path / "net.tflite", FIXTURES / "coded.tflite"
+    pocketgraph.quantize(NET, {"x": arrays("pictures")["x"]}, io="int8").save(path)
+    ours, official = versions(path), versions(theirs)
+    shared = ours.keys() & official.keys()
+    assert len(shared) >= 5
+    assert {code: ours[code] for code in shared} == {code: official[code] for code in shared}
+    runtime = facts(path.read_bytes()).metadata["min_runtime_version"]
     assert runtime == facts(theirs.read_bytes()).metadata["min_runtime_version"]
 
 

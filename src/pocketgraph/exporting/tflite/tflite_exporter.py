@@ -24,7 +24,7 @@ from pocketgraph.exporting.programs import (
     quantized_program,
 )
 from pocketgraph.exporting.samples import made_feeds
-from pocketgraph.exporting.tflite import metadata, versions
+from pocketgraph.exporting.tflite import metadata
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import RESOURCE, UINT8
@@ -32,6 +32,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value, passed_through
+from pocketgraph.litert.writing import operator_versions
 from pocketgraph.litert.writing.writer import CUSTOM, Contents, EntrySignature, file_pieces
 from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.quantization.observing.calibration_checks import check_weights
@@ -223,9 +224,7 @@ def _write(
         names.append(FIRST_VALUES)
     _share(programs)
     every = [body for program in programs for body in program.programs()]
-    operations = [operation for program in every for operation in program.operations]
-    needed = versions.least_runtime(operations).encode()
-    named: dict[str, bytes] = {versions.METADATA: needed.ljust(versions.METADATA_BYTES, b"\0")}
+    named = operator_versions.needed(every)
     if packed is not None:
         named[metadata.NAME] = about
     contents = Contents(
@@ -242,7 +241,7 @@ def _write(
         metadata=named,
         unnamed={value for program in every for value in unnamed(program)},
         open_shapes={value: shape for item in made for value, shape in item.shapes.items()},
-        version=versions.version,
+        version=operator_versions.version,
     )
     with open(path, "wb") as file:
         for piece in file_pieces(contents):

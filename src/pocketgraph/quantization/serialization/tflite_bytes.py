@@ -13,7 +13,7 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
-from pocketgraph.litert.writing import writer
+from pocketgraph.litert.writing import operator_versions, writer
 from pocketgraph.quantization.program_pass import copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
 from pocketgraph.quantization.serialization.width_packing import pack_width
@@ -46,7 +46,13 @@ def model_bytes(
         metadata: named bytes that go into the file.
     """
     written = as_written(program, without)
-    contents = writer.Contents([written], unnamed=set().union(*map(unnamed, written.programs())), metadata=metadata)
+    programs = written.programs()
+    contents = writer.Contents(
+        [written],
+        unnamed=set().union(*map(unnamed, programs)),
+        metadata={**operator_versions.needed(programs), **metadata},
+        version=operator_versions.version,
+    )
     written_file = io.BytesIO()
     for piece in writer.file_pieces(contents, passing=True):  # joined at the end, all of them would be held
         written_file.write(piece)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pocketgraph.formats.tflite_schema import entries
-from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writing.schema import OPERATORS
 
 METADATA = "min_runtime_version"
@@ -139,6 +139,12 @@ def runtime(operation: Operation) -> str:
 def least_runtime(operations: Iterable[Operation]) -> str:
     """The first version of the runtime that has them all."""
     return max((runtime(operation) for operation in operations), key=_parts, default=LEAST)
+
+
+def needed(programs: Iterable[Program]) -> dict[str, bytes]:
+    """The metadata that tells the runtime which a file of these programs needs."""
+    least = least_runtime(operation for program in programs for operation in program.operations)
+    return {METADATA: least.encode().ljust(METADATA_BYTES, b"\0")}
 
 
 def _parts(text: str) -> tuple[int, ...]:
