@@ -77,7 +77,7 @@ def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path
     assert {"model.h", "model.c", "model_weights.c", "Makefile", "CMakeLists.txt"} <= {p.name for p in place.iterdir()}
     if shutil.which("make") is None:
         pytest.skip("there is no make here")
-    flags = "CFLAGS=-O1 -Wconversion -Werror -fsanitize=address,undefined"
+    flags = "CFLAGS=-O1 -Wconversion -Wvla -Werror -fsanitize=address,undefined"
     done = subprocess.run(["make", "-C", place, "all", "check", flags], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "passed" in done.stdout
