@@ -137,7 +137,7 @@ def described() -> bytes:
 
 
 @target(
-    "kernels/parsing/protocol_messages.py kernels/parsing/message_types.py",
+    "kernels/parsing/protocol_messages.py",
     lambda: [bytes_field(1, described()) + bytes_field(2, b"\x08\x05\x12\x01x\x1a\x08" + bytes(8))],
     (b"M", b"a", b"b", b"c"),
     message_changed,
