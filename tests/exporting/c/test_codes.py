@@ -19,6 +19,8 @@ from pocketgraph.quantization.pipeline import quantize_program
 from quantize_nets import float_program
 from support import golden, model_dir, needs_shared
 
+pytestmark = pytest.mark.usefixtures("optimizing_compiler")
+
 SLIDE = {"stride_w": 2, "stride_h": 2, "dilation_w": 1, "dilation_h": 1}
 
 

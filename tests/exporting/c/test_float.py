@@ -248,6 +248,7 @@ def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
         assert_close(array, right, 1e-5)
 
 
+@pytest.mark.usefixtures("optimizing_compiler")
 @needs_cc
 @needs_shared
 @pytest.mark.parametrize(
