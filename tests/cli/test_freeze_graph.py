@@ -86,6 +86,8 @@ def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path) -> None:
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
     run("graph.pb", "--outputs=y", "--variable_names_whitelist=other", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
+    run("graph.pb", "--outputs=y", "--variable_names_whitelist=,", "-o", "f.pb")  # as in the original: of none
+    assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
     run("graph.pb", "--outputs=y", "--initializer_nodes=set", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].tensor.numpy().tolist() == [[0, 0], [0, 0]]
 

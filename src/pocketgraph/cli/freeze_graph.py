@@ -95,7 +95,10 @@ def command(
 
     if checkpoint_version not in (1, 2):
         raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
-    _check_files({"graph": input_graph, "meta graph": input_meta_graph, "saver": input_saver})
+    whitelist = how.pop("variable_names_whitelist")
+    _check_files(
+        {"graph": "" if input_saved_model_dir else input_graph, "meta graph": input_meta_graph, "saver": input_saver}
+    )
     source = _checked_source(input_saved_model_dir or input_meta_graph or input_graph or path)
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
@@ -103,8 +106,8 @@ def command(
         source,
         names(output_node_names) or None,
         (input_checkpoint or None) if source != input_saved_model_dir else None,
-        variable_names_whitelist=names(how.pop("variable_names_whitelist")) or None,
-        variable_names_blacklist=names(how.pop("variable_names_blacklist")) or None,
+        variable_names_whitelist=names(whitelist) if whitelist else None,
+        variable_names_blacklist=names(how.pop("variable_names_blacklist")),
         initializer_nodes=names(how.pop("initializer_nodes")),
         saver=_saver(input_saver or input_meta_graph),
         tags=saved_model_tags if saved_model_tags != "serve" else None,
