@@ -36,7 +36,7 @@ def test_every_decorated_kernel_is_in_the_index() -> None:
 
 
 ROWS = {
-    "KERNELS": 1035, "SHAPE_RULES": 672, "LOWERINGS": 236, "GRADIENTS": 383, "CONVERTERS": 335, "TRANSLATIONS": 110,
+    "KERNELS": 1035, "SHAPE_RULES": 673, "LOWERINGS": 236, "GRADIENTS": 383, "CONVERTERS": 335, "TRANSLATIONS": 110,
     "PLAIN": 97, "CODED": 68,
 }  # fmt: skip
 """How many ops each table has: whoever adds one counts it here, and one that is lost is noticed."""
