@@ -124,6 +124,11 @@ def test_a_meta_graph_and_its_saver(tmp_path: pathlib.Path, capsys: pytest.Captu
         (["graph.pb", "--outputs=y", "-o", "."], 1, "this is a directory, not a place for a file"),
         (["graph.pb", "--clear_devices=maybe", "-o", "f"], 2, "'maybe' is neither true nor false"),
         (["graph.pb", "--no_such_flag=1", "-o", "f"], 2, "no such option"),
+        (
+            ["--input_graph=graph.pb", "--output_node_names=y,", "zero", "-o", "f"],
+            2,
+            "two files to read, 'zero' and 'graph.pb'; pass one of them, and quote lists that have blanks",
+        ),
     ],
 )
 def test_mistakes_are_one_line(

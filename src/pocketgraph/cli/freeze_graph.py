@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names, one_file
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, FreezeError, UsageError
 
@@ -99,7 +99,7 @@ def command(
     _check_files(
         {"graph": "" if input_saved_model_dir else input_graph, "meta graph": input_meta_graph, "saver": input_saver}
     )
-    source = _checked_source(input_saved_model_dir or input_meta_graph or input_graph or path)
+    source = _checked_source(one_file(path, input_saved_model_dir or input_meta_graph or input_graph))
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
     frozen = freeze_with_report(
