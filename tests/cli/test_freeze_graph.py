@@ -81,6 +81,18 @@ def test_a_checkpoint_stands_for_its_directory(folder: pathlib.Path, suffix: str
     assert formats.load(folder / "f.pb")["w"].tensor.same_values(VALUES["w"])
 
 
+@pytest.mark.parametrize("values", ["values", "values/model.ckpt-3"])
+def test_a_checkpoint_without_its_graph_takes_one_from_elsewhere(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], values: str
+) -> None:
+    (folder / "values").mkdir()
+    for file in [*folder.glob("model.ckpt-3*"), *folder.glob("checkpoint")]:
+        file.rename(folder / "values" / file.name)
+    assert "say where the graph is with --input_graph" in failure(capsys, values, "-o", "f.pb")[1]
+    run(values, "--input_graph=graph.pb", "--outputs=y", "-o", "f.pb")
+    assert formats.load(folder / "f.pb")["w"].tensor.same_values(VALUES["w"])
+
+
 def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path) -> None:
     run("--input-graph=graph.pb", "--outputs= y , zero", "--variable_names_denylist=w", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"

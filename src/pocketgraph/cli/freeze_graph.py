@@ -92,6 +92,7 @@ def command(
     from pocketgraph import formats
     from pocketgraph.freezing.binding import split
     from pocketgraph.freezing.tool import freeze_with_report
+    from pocketgraph.freezing.training_dir import names_checkpoint
 
     if checkpoint_version not in (1, 2):
         raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
@@ -99,6 +100,8 @@ def command(
     _check_files(
         {"graph": "" if input_saved_model_dir else input_graph, "meta graph": input_meta_graph, "saver": input_saver}
     )
+    if (input_graph or input_meta_graph) and not input_checkpoint and (os.path.isdir(path) or names_checkpoint(path)):
+        path, input_checkpoint = "", path  # values alone, whose graph is elsewhere, as errors say to type
     source = _checked_source(one_file(path, input_saved_model_dir or input_meta_graph or input_graph))
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
