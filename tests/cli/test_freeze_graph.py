@@ -93,9 +93,13 @@ def test_a_checkpoint_without_its_graph_takes_one_from_elsewhere(
     assert formats.load(folder / "f.pb")["w"].tensor.same_values(VALUES["w"])
 
 
-def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path) -> None:
+def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("--input-graph=graph.pb", "--outputs= y , zero", "--variable_names_denylist=w", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
+    capsys.readouterr()
+    run("graph.pb", "--outputs=y", "--variable_names_whitelist=ww,w", "-o", "f.pb")
+    told = "warning: no variable is called 'ww', so none is frozen or left by that name; did you mean 'w'?\n"
+    assert capsys.readouterr().err == told
     run("graph.pb", "--outputs=y", "--variable_names_whitelist=other", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
     run("graph.pb", "--outputs=y", "--variable_names_whitelist=,", "-o", "f.pb")  # as in the original: of none

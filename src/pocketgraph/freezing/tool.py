@@ -18,7 +18,7 @@ from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initial_values
-from pocketgraph.freezing.leftovers import leftovers
+from pocketgraph.freezing.leftovers import leftovers, unknown_variables
 from pocketgraph.freezing.repair.updates import has_updates
 from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import of_saver, saved_names
@@ -135,7 +135,7 @@ def freeze_with_report(
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
-    warnings = []
+    warnings = unknown_variables(graph, part, listed_by_user=[name for names in lists for name in names or ()])
     if len(taken) > 1:
         warnings.append(f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)):
