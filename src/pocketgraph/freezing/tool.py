@@ -117,7 +117,8 @@ def freeze_with_report(
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     repairs_made = [line for name, line in before.items() if name in kept]
-    lists = (variable_names_whitelist, variable_names_blacklist)
+    white = None if variable_names_whitelist is None else _names(variable_names_whitelist)
+    lists = (white, _names(variable_names_blacklist))
     part, lines, state, unordered = _repaired(part, names, wanted_repairs, control_flow, lists, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
@@ -192,8 +193,8 @@ def freeze(
             one that stands out; see graph.endpoints.
         checkpoint: a checkpoint in any of the ways that formats.open_checkpoint takes, or tensors by name. By default
             the one beside the graph, for a Graph beside the file that it was loaded from.
-        variable_names_whitelist: freeze only these variables.
-        variable_names_blacklist: do not freeze these variables.
+        variable_names_whitelist: freeze only these variables, as a list or with commas.
+        variable_names_blacklist: do not freeze these variables, likewise.
         initializer_nodes: ops that would be run after restoring. Constants that they assign to variables are used;
             lookup tables keep their initializers only when these are among the outputs.
         clear_devices: drop the device of every node (not of those inside functions).
@@ -328,10 +329,8 @@ def _repaired(
     return part, lines, state, unordered
 
 
-def _names(outputs: str | Sequence[str] | None) -> list[str]:
-    if outputs is None:
-        return []
-    names = outputs.split(",") if isinstance(outputs, str) else list(outputs)
+def _names(given: str | Collection[str] | None) -> list[str]:
+    names = given.split(",") if isinstance(given, str) else given or ()
     return [name.strip() for name in names if name.strip()]
 
 
