@@ -351,3 +351,21 @@ def test_an_error_is_no_longer_than_a_screen(
     assert code == 1
     assert len(err.splitlines()[-1]) < 4100
     assert "there is no file 'xxx" in err
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["summarize_graph", "--in_graph=a.pb"], ["graph_to_dot", "--graph=a.pb"], ["benchmark_model", "--graph=a.pb"],
+        ["transform_graph", "--in_graph=a.pb", "--out_graph=c.pb"], ["freeze_graph", "--input_graph=a.pb"],
+        ["wav_to_features", "--input_wav=a.pb", "--output_c_file=c.c"],
+    ],
+)  # fmt: skip
+def test_two_files_for_what_reads_one_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, typed: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    formats.save(GRAPH, "a.pb")
+    code, _, told = call(capsys, *typed, "b.pb")
+    assert code == 2
+    assert "two files to read, 'b.pb' and 'a.pb'; pass one of them" in told

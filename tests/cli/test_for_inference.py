@@ -60,6 +60,16 @@ def test_optimize_for_inference(model: str, tmp_path: pathlib.Path) -> None:
         assert run(optimize_for_inference, *ends, *more).exit_code == 0
 
 
+def test_lists_may_have_blanks_and_a_comma_at_the_end(model: str, tmp_path: pathlib.Path) -> None:
+    """The original refuses them; freeze_graph, its sister, takes them."""
+    out = str(tmp_path / "out.pb")
+    ends = ("--input_node_names= image , noise", "--output_node_names=y, unused,", "--placeholder_type_enum=1,2")
+    assert run(strip_unused, f"--input_graph={model}", f"-o{out}", *ends).exit_code == 0
+    assert formats.load(out)["noise"].dtype("dtype").name == "double"
+    run(optimize_for_inference, f"--input={model}", f"-o{out}", "--input_names= image,", "--output_names= y ")
+    assert list(formats.load(out).nodes) == ["image", "w", "product", "y"]
+
+
 def test_what_they_refuse(model: str, tmp_path: pathlib.Path) -> None:
     out = str(tmp_path / "out.pb")
     with pytest.raises(FreezeError, match=r"Input graph file 'no\.pb' does not exist!"):
@@ -76,6 +86,8 @@ def test_what_they_refuse(model: str, tmp_path: pathlib.Path) -> None:
         run(
             strip_unused, f"--input_graph={model}", f"-o{out}", "--output_node_names=y", "--placeholder_type_enum=float"
         )
-    with pytest.raises(FreezeError, match="The following input nodes were not found"):
-        run(optimize_for_inference, f"--input={model}", f"--output={out}", "--output_names=y", "--input_names= image")
+    with pytest.raises(UsageError, match="You need to supply the name of a node to --output_node_names"):
+        run(strip_unused, f"--input_graph={model}", f"--output_graph={out}", "--output_node_names= ,")
+    with pytest.raises(FreezeError, match="The following input nodes were not found: imag; did you mean 'image'"):
+        run(optimize_for_inference, f"--input={model}", f"--output={out}", "--output_names=y", "--input_names=imag")
     assert not pathlib.Path(out).exists()

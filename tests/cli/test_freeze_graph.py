@@ -81,10 +81,28 @@ def test_a_checkpoint_stands_for_its_directory(folder: pathlib.Path, suffix: str
     assert formats.load(folder / "f.pb")["w"].tensor.same_values(VALUES["w"])
 
 
-def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path) -> None:
+@pytest.mark.parametrize("values", ["values", "values/model.ckpt-3"])
+def test_a_checkpoint_without_its_graph_takes_one_from_elsewhere(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], values: str
+) -> None:
+    (folder / "values").mkdir()
+    for file in [*folder.glob("model.ckpt-3*"), *folder.glob("checkpoint")]:
+        file.rename(folder / "values" / file.name)
+    assert "say where the graph is with --input_graph" in failure(capsys, values, "-o", "f.pb")[1]
+    run(values, "--input_graph=graph.pb", "--outputs=y", "-o", "f.pb")
+    assert formats.load(folder / "f.pb")["w"].tensor.same_values(VALUES["w"])
+
+
+def test_lists_with_blanks_and_the_new_spellings(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("--input-graph=graph.pb", "--outputs= y , zero", "--variable_names_denylist=w", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
+    capsys.readouterr()
+    run("graph.pb", "--outputs=y", "--variable_names_whitelist=ww,w", "-o", "f.pb")
+    told = "warning: no variable is called 'ww', so none is frozen or left by that name; did you mean 'w'?\n"
+    assert capsys.readouterr().err == told
     run("graph.pb", "--outputs=y", "--variable_names_whitelist=other", "-o", "f.pb")
+    assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
+    run("graph.pb", "--outputs=y", "--variable_names_whitelist=,", "-o", "f.pb")  # as in the original: of none
     assert formats.load(folder / "f.pb")["w"].op == "VariableV2"
     run("graph.pb", "--outputs=y", "--initializer_nodes=set", "-o", "f.pb")
     assert formats.load(folder / "f.pb")["w"].tensor.numpy().tolist() == [[0, 0], [0, 0]]
@@ -122,6 +140,11 @@ def test_a_meta_graph_and_its_saver(tmp_path: pathlib.Path, capsys: pytest.Captu
         (["graph.pb", "--outputs=y", "-o", "."], 1, "this is a directory, not a place for a file"),
         (["graph.pb", "--clear_devices=maybe", "-o", "f"], 2, "'maybe' is neither true nor false"),
         (["graph.pb", "--no_such_flag=1", "-o", "f"], 2, "no such option"),
+        (
+            ["--input_graph=graph.pb", "--output_node_names=y,", "zero", "-o", "f"],
+            2,
+            "two files to read, 'zero' and 'graph.pb'; pass one of them, and quote lists that have blanks",
+        ),
     ],
 )
 def test_mistakes_are_one_line(

@@ -14,7 +14,7 @@ from pocketgraph.cli.export.print_required_ops import command as required_comman
 from pocketgraph.cli.export.print_selective_registration_header import command as header_command
 from pocketgraph.cli.export.print_selective_registration_header import needed
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.exporting.required_ops import kernel_class, litert_operators, ops_list, required
+from pocketgraph.exporting.required_ops import header, kernel_class, litert_operators, ops_list, required
 from pocketgraph.graph.text_format import parse
 from support import ROOT
 
@@ -79,6 +79,19 @@ def test_kernels_depend_on_types_and_their_absence_is_told() -> None:
     assert found.missing == ("NoSuchOp",)
     with pytest.raises(UsageError, match="is not OP:KERNEL"):
         required([], "NoOp")
+
+
+def test_an_op_that_is_rewritten_before_it_runs_needs_no_kernel() -> None:
+    """As of TensorFlow 1.15's own header of this graph, which names two ops and one class."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        y = AccumulateNV2(x, x, N=2, T=float, shape=[2])
+    """)
+    found = required([graph], "")
+    assert not found.missing
+    printed = header(found)
+    assert '[] = {\n"PlaceholderOp",\n};' in printed
+    assert 'return false\n     || isequal(op, "AccumulateNV2")\n     || isequal(op, "Placeholder")\n  ;' in printed
 
 
 def test_lists_of_runtimes(tmp_path: pathlib.Path, pictures: str) -> None:

@@ -37,7 +37,8 @@ def test_tags_choose_the_graph(tmp_path: pathlib.Path) -> None:
     assert list(formats.load(tmp_path).nodes) == ["serve"]
     assert list(formats.load(tmp_path, tags="train").nodes) == ["train"]
     assert [graph.tags for graph in meta_graph.read_saved_model(tmp_path)] == [("train",), ("serve",), ("serve", "gpu")]
-    assert meta_graph.with_tags(meta_graph.read_saved_model(tmp_path), "gpu,serve", "").tags == ("serve", "gpu")
+    for tags in ("gpu,serve", "serve, gpu,"):
+        assert meta_graph.with_tags(meta_graph.read_saved_model(tmp_path), tags, "").tags == ("serve", "gpu")
     with pytest.raises(UsageError, match="no graph has the tags 'gpu'; there is 'train' or 'serve' or 'serve,gpu'"):
         formats.load(tmp_path, tags=["gpu"])
 

@@ -139,6 +139,8 @@ def test_the_package_is_the_function() -> None:
 def test_some_variables_only() -> None:
     only = freeze(parse(TRAINING), "y", VALUES, variable_names_whitelist=["w"])
     assert (only["w"].op, only["v"].op, only["read"].op) == ("Const", "VarHandleOp", "ReadVariableOp")
+    for names, op in ((" w,", "Const"), ("ww", "VariableV2")):  # no part of another name
+        assert freeze(parse(TRAINING), "y", VALUES, variable_names_whitelist=names)["w"].op == op
     without = freeze(parse(TRAINING), "y", VALUES, variable_names_blacklist=["w"])
     assert (without["w"].op, without["v"].op, without["read"].op) == ("VariableV2", "Const", "Identity")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names, one_file
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, FreezeError, UsageError
 
@@ -92,19 +92,25 @@ def command(
     from pocketgraph import formats
     from pocketgraph.freezing.binding import split
     from pocketgraph.freezing.tool import freeze_with_report
+    from pocketgraph.freezing.training_dir import names_checkpoint
 
     if checkpoint_version not in (1, 2):
         raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
-    _check_files({"graph": input_graph, "meta graph": input_meta_graph, "saver": input_saver})
-    source = _checked_source(input_saved_model_dir or input_meta_graph or input_graph or path)
+    whitelist = how.pop("variable_names_whitelist")
+    _check_files(
+        {"graph": "" if input_saved_model_dir else input_graph, "meta graph": input_meta_graph, "saver": input_saver}
+    )
+    if (input_graph or input_meta_graph) and not input_checkpoint and (os.path.isdir(path) or names_checkpoint(path)):
+        path, input_checkpoint = "", path  # values alone, whose graph is elsewhere, as errors say to type
+    source = _checked_source(one_file(path, input_saved_model_dir or input_meta_graph or input_graph))
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
     frozen = freeze_with_report(
         source,
         names(output_node_names) or None,
         (input_checkpoint or None) if source != input_saved_model_dir else None,
-        variable_names_whitelist=names(how.pop("variable_names_whitelist")) or None,
-        variable_names_blacklist=names(how.pop("variable_names_blacklist")) or None,
+        variable_names_whitelist=names(whitelist) if whitelist else None,
+        variable_names_blacklist=names(how.pop("variable_names_blacklist")),
         initializer_nodes=names(how.pop("initializer_nodes")),
         saver=_saver(input_saver or input_meta_graph),
         tags=saved_model_tags if saved_model_tags != "serve" else None,

@@ -21,6 +21,8 @@ from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 DEFAULT_PAIRS = "NoOp:NoOp,_Recv:RecvOp,_Send:SendOp"
 GRADIENT = "SymbolicGradient"
+WITHOUT_KERNEL = frozenset({"AccumulateNV2"})
+"""Ops that TensorFlow rewrites before it looks for their kernels: the header names them, too."""
 
 
 class RequiredKernel(NamedTuple):
@@ -57,7 +59,7 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
         for node in [*graph, *(node for function in graph.functions.values() for node in function.nodes)]:
             if node.op in graph.functions:
                 continue
-            cls = kernel_class(node)
+            cls = "" if node.op in WITHOUT_KERNEL else kernel_class(node)
             if cls is None:
                 missing.add(node.op)
             else:

@@ -198,7 +198,7 @@ def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: 
         if len(chosen) > 1:
             raise UsageError("several graphs are stored here", where=where, hint=f"give the tags {have}")
         return chosen[0]
-    wanted = set(tags.split(",") if isinstance(tags, str) else tags) - {""}
+    wanted = {tag.strip() for tag in (tags.split(",") if isinstance(tags, str) else tags)} - {""}
     for graph in graphs:
         if set(graph.tags) == wanted:
             return graph

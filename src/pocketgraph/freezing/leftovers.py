@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pocketgraph.errors import option
+from pocketgraph.errors import did_you_mean, option
+from pocketgraph.freezing.graph_variables import variables
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
@@ -16,6 +17,19 @@ from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 """Not a trait: what training's input pipelines leave behind."""
+
+
+def unknown_variables(*graphs: Graph, listed_by_user: Iterable[str]) -> list[str]:
+    """One line a name that is to be frozen, or not to be, and that no variable of these graphs has."""
+    names = dict.fromkeys(listed_by_user)
+    known = {name for graph in graphs if names for name in variables(graph)}
+    return [
+        f"no variable is called '{name}', so none is frozen or left by that name; {did_you_mean(name, known)}".rstrip(
+            "; "
+        )
+        for name in names
+        if name not in known
+    ]
 
 
 def leftovers(frozen: Graph, whole: Graph) -> list[str]:

@@ -18,7 +18,7 @@ from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initial_values
-from pocketgraph.freezing.leftovers import leftovers
+from pocketgraph.freezing.leftovers import leftovers, unknown_variables
 from pocketgraph.freezing.repair.updates import has_updates
 from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import of_saver, saved_names
@@ -117,7 +117,8 @@ def freeze_with_report(
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     repairs_made = [line for name, line in before.items() if name in kept]
-    lists = (variable_names_whitelist, variable_names_blacklist)
+    white = None if variable_names_whitelist is None else _names(variable_names_whitelist)
+    lists = (white, _names(variable_names_blacklist))
     part, lines, state, unordered = _repaired(part, names, wanted_repairs, control_flow, lists, is_bound=bool(bind))
     if bind:
         part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
@@ -135,7 +136,7 @@ def freeze_with_report(
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
-    warnings = []
+    warnings = unknown_variables(graph, part, listed_by_user=[name for names in lists for name in names or ()])
     if len(taken) > 1:
         warnings.append(f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)):
@@ -192,8 +193,8 @@ def freeze(
             one that stands out; see graph.endpoints.
         checkpoint: a checkpoint in any of the ways that formats.open_checkpoint takes, or tensors by name. By default
             the one beside the graph, for a Graph beside the file that it was loaded from.
-        variable_names_whitelist: freeze only these variables.
-        variable_names_blacklist: do not freeze these variables.
+        variable_names_whitelist: freeze only these variables, as a list or with commas.
+        variable_names_blacklist: do not freeze these variables, likewise.
         initializer_nodes: ops that would be run after restoring. Constants that they assign to variables are used;
             lookup tables keep their initializers only when these are among the outputs.
         clear_devices: drop the device of every node (not of those inside functions).
@@ -328,10 +329,8 @@ def _repaired(
     return part, lines, state, unordered
 
 
-def _names(outputs: str | Sequence[str] | None) -> list[str]:
-    if outputs is None:
-        return []
-    names = outputs.split(",") if isinstance(outputs, str) else list(outputs)
+def _names(given: str | Collection[str] | None) -> list[str]:
+    names = given.split(",") if isinstance(given, str) else given or ()
     return [name.strip() for name in names if name.strip()]
 
 

@@ -77,6 +77,21 @@ def test_rules(line: str, expected: str) -> None:
     assert str(infer(modern(parse(text))).shape("y")) == expected
 
 
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        (("[]", "[]"), "[]"), (("[?]", "[]"), "[?]"), (("[]", "[2,?]", "[?,3]"), "[2,3]"), (("[1]", "[]"), "[1]"),
+        (("<unknown>",), "<unknown>"), (("<unknown>", "[]"), "<unknown>"), (("<unknown>", "[2]"), "[2]"),
+        (("[]", "[?,?]", "<unknown>"), "[?,?]"),
+    ],
+)  # fmt: skip
+def test_joined_texts_have_the_shape_that_tensorflow_1_says(shapes: tuple[str, ...], expected: str) -> None:
+    names = [f"x{at}" for at in range(len(shapes))]
+    lines = [f"{name} = Placeholder(dtype=string, shape={shape})" for name, shape in zip(names, shapes, strict=True)]
+    graph = parse("\n".join([*lines, f"y = StringJoin({', '.join(names)}, N={len(names)})"]))
+    assert str(infer(modern(graph)).shape("y")) == expected
+
+
 GRADIENTS = {
     'y = MaxPoolGrad(x, p, p, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")': "[2,8,6,3]",
     'y = AvgPoolGrad(sizes, p, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")': "[2,8,6,3]",

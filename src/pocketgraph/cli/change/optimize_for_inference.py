@@ -6,8 +6,8 @@ from typing import Literal
 
 import click
 
-from pocketgraph.cli.shared.graph_to_graph import listed, opened, placeholder_types, written
-from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.graph_to_graph import opened, placeholder_types, written
+from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
 
@@ -58,11 +58,11 @@ def command(
     )
     optimized = optimize_for_inference(
         graph,
-        listed(input_names),
-        listed(output_names),
+        names(input_names),
+        names(output_names),
         placeholder_types(placeholder_type_enum),
         toco_compatible,
-        listed(placeholder_to_const_names),
+        names(placeholder_to_const_names),
         like=like,
     )
     written(optimized, output, not frozen_graph)

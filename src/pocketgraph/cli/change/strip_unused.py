@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli.shared.graph_to_graph import listed, opened, placeholder_types, written
-from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.graph_to_graph import opened, placeholder_types, written
+from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.errors import UsageError
 
 
@@ -40,6 +40,6 @@ def command(
         option="--output_graph=stripped.pb",
     )
     stripped = strip_unused(
-        graph, listed(input_node_names), listed(output_node_names), placeholder_types(placeholder_type_enum)
+        graph, names(input_node_names), names(output_node_names), placeholder_types(placeholder_type_enum)
     )
     written(stripped, output_graph, not output_binary)

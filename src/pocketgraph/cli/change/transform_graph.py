@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import flag_bool, names, page_place
+from pocketgraph.cli.shared.options import flag_bool, names, one_file, page_place
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, node_name
@@ -96,8 +96,8 @@ def command(
 
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
-    _check_paths(model, in_graph, out_graph)
-    source, target, report = in_graph or model or "", out_graph, report
+    source, target = one_file(model, in_graph), out_graph
+    _check_paths(source, target)
     if report and not report.endswith((".html", ".json")):
         raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
     if view:
@@ -115,7 +115,7 @@ def command(
     for path in rules:
         load_file(path)
     _check_transforms(transforms, compat)
-    with _failing_with(f"Loading graph '{in_graph or model}'"):
+    with _failing_with(f"Loading graph '{source}'"):
         graph = read_directory(source, names(outputs), notify=say)
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
     _check_names(graph, fed, fetched, is_original=compat == "original")
@@ -140,7 +140,7 @@ def command(
             raise
         finally:
             if recorder is not None:
-                _write_report(report, recorder, in_graph or model or "", checks, problem)
+                _write_report(report, recorder, source, checks, problem)
             if applied_rules:
                 _write_view(view, applied_rules, source)
     if not partial and compat != "original":
@@ -155,14 +155,12 @@ def command(
     _tell_outcome(before, graph, size, _size(target), transforms, compat)
 
 
-def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
+def _check_paths(in_graph: str, out_graph: str) -> None:
     """Refuses a call without one graph to read and one to write, in the words of the original."""
-    if not in_graph and not model:
+    if not in_graph:
         raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
     if not out_graph:
         raise UsageError("out_graph graph can't be empty", hint="pass --out_graph=FILE.pb")
-    if in_graph and model:
-        raise UsageError(f"two graphs to read, '{model}' and --in_graph={in_graph}", hint="pass one of them")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import known_preset, say
-from pocketgraph.cli.shared.options import flag_bool, names, page_place, signature_option
+from pocketgraph.cli.shared.options import flag_bool, names, one_file, page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
@@ -95,7 +95,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
     from pocketgraph.inspect.step_flops import count_step
     from pocketgraph.runtime.profiling.stat_summarizer import Options, StatSummarizer
 
-    path = graph or model
+    path = one_file(model, graph)
     if not path:
         raise UsageError("no model given", hint="pass --graph=MODEL.pb")
     in_the_old_way(flags)

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.options import flag_bool, one_file
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, UsageError
 
@@ -38,7 +38,7 @@ def command(model: str | None, graph: str, dot_output: str, colors: bool, shapes
     from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect import dot
 
-    path = graph or model or ""
+    path = one_file(model, graph)
     if not path:
         raise UsageError("no model given", hint="pass --graph=MODEL.pb")
     if not dot_output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool
+from pocketgraph.cli.shared.options import flag_bool, one_file
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -25,7 +25,7 @@ def command(model: str | None, in_graph: str, print_structure: bool) -> None:
     from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect.summarize import original_report
 
-    path = in_graph or model
+    path = one_file(model, in_graph)
     if not path:
         raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
     for line in original_report(read_directory(path, notify=say), path, print_structure=print_structure):

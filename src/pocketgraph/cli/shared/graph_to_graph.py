@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FreezeError, UsageError
 
@@ -31,11 +32,11 @@ def opened(source: str, outputs: str, target: str, *, without_outputs: UsageErro
 
     if not os.path.exists(source):
         raise FreezeError(f"Input graph file '{source}' does not exist!", hint=near(source))
-    if not outputs:
+    if not names(outputs):
         raise without_outputs
     if not target:
         raise UsageError("no place for the result was named", hint=f"add {option}")
-    return read_directory(source, outputs.split(","), notify=say)
+    return read_directory(source, names(outputs), notify=say)
 
 
 def written(graph: Graph, target: str, text: bool) -> None:
@@ -44,11 +45,6 @@ def written(graph: Graph, target: str, text: bool) -> None:
 
     formats.save(graph, target, text=text)
     echo(f"{len(graph)} ops in the final graph.")
-
-
-def listed(text: str) -> list[str]:
-    """The names between commas, blanks and all, as the original splits them; none for an empty text."""
-    return text.split(",") if text else []
 
 
 def placeholder_types(text: str) -> int | list[int]:

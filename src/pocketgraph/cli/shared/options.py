@@ -178,6 +178,19 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
+def one_file(alone: str | None, by_flag: str | None) -> str:
+    """The file to read, which stands alone in the call or behind a flag; "" where neither does.
+
+    Raises:
+        UsageError: both do, as where a list of names has a blank behind a comma.
+    """
+    if alone and by_flag:
+        raise UsageError(
+            f"two files to read, '{alone}' and '{by_flag}'", hint="pass one of them, and quote lists that have blanks"
+        )
+    return by_flag or alone or ""
+
+
 def named_files(texts: Iterable[str]) -> list[tuple[str, Path]]:
     """``NAME=FILE``, or ``FILE`` alone, each as a pair of the input's name, or "", and the file."""
     found = []

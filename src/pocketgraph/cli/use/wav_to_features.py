@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import click
 
+from pocketgraph.cli.shared.options import one_file
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -46,7 +47,7 @@ def command(
     from pocketgraph.apps.speech_commands.wav_features import FeatureSettings, c_source, features_of
     from pocketgraph.formats.files import check_place, write_atomically
 
-    wav = input_wav or recording
+    wav = one_file(recording, input_wav)
     if not wav:
         raise UsageError("no recording is given", hint="pass --input_wav=RECORDING.wav")
     check_place(output_c_file, wav)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
-from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.graph.shape import SCALAR, Shape
+from pocketgraph.kernels.shapes.algebra import Dim, merge, of_rank
 from pocketgraph.kernels.shapes.common_rules import VECTOR, scalar, unchanged
 from pocketgraph.kernels.shapes.math import reduction
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
@@ -18,6 +19,13 @@ shape_rule(
 )(unchanged)  # fmt: skip
 shape_rule("ReduceJoin")(reduction)
 shape_rule("StringFormat")(scalar)
+
+
+@shape_rule("StringJoin")
+def joined(call: ShapeCall) -> Shape:
+    """Scalars go with every element, so that they say nothing beside others."""
+    wide = [shape for shape in call.inputs if shape.dims != ()]
+    return reduce(merge, wide) if wide else SCALAR
 
 
 shape_rule("UnicodeTranscode")(unchanged)
