@@ -722,10 +722,12 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_a_finished_file_alone_is_run_by_litert_on_ios(tmp_path: pathlib.Path) -> None:
-    export(graph("classifier"), tmp_path / "net.tflite", labels=LABELS)
-    made = make_project("ios", tmp_path / "net.tflite", tmp_path / "out")
-    assert (tmp_path / "out/App/Network.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+@pytest.mark.parametrize("place", ["model/net.tflite", "model"])
+def test_a_finished_file_alone_is_run_by_litert_on_ios(place: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "model").mkdir()
+    export(graph("classifier"), tmp_path / "model" / "net.tflite", labels=LABELS)
+    made = make_project("ios", tmp_path / place, tmp_path / "out")
+    assert (tmp_path / "out/App/Network.tflite").read_bytes() == (tmp_path / "model" / "net.tflite").read_bytes()
     assert any("net.tflite itself, by LiteRT" in note for note in made.notes)
 
 

@@ -77,6 +77,18 @@ def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.Capt
     assert run(capsys, "model", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
 
 
+def test_the_folder_around_a_model_may_be_listed_first(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = run(capsys, "graph.pb", "orange.png", "--labels=names.txt")
+    assert expected[0] == 0
+    save(load("graph.pb"), folder / "export" / "1700000000", form="saved_model")
+    (folder / "net").mkdir()
+    (folder / "graph.pb").rename(folder / "net" / "graph.pb")
+    for around in ("export", "net"):
+        assert run(capsys, around, "orange.png", "--labels=names.txt")[:2] == expected[:2]
+
+
 def test_json(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--graph=graph.pb", "--image=orange.png", "-k1", "--json")
     assert json.loads(out) == [{"image": "orange.png", "predictions": [{"index": 0, "label": "class 0", "score": 1.0}]}]

@@ -157,6 +157,26 @@ def test_tfmobile_and_functions(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert call("check", tmp_path / "old.pb", "--target=tfmobile", "--outputs=nowhere") == 2
 
 
+@pytest.mark.parametrize("target", ["tflite", "tfmobile"])
+def test_names_that_the_model_lacks_are_refused_for_each_target(
+    target: str, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    save(parse(OPEN), tmp_path / "open.pb")
+    assert call("check", tmp_path / "open.pb", f"--target={target}", "--input_shape=x:2,4", "--inputs=x") == 0
+    capsys.readouterr()
+    for flag, said in (
+        ("--input_shape=nope:1", "there is no input 'nope' to give a shape"),
+        ("--input_shape=y:2,4", "there is no input 'y' to give a shape"),
+        ("--input_shape=x:2,5", "[2, 5] does not fit"),
+        ("--inputs=nope", "nope"),
+        ("--outputs=nope", "nope"),
+    ):
+        assert call("check", tmp_path / "open.pb", f"--target={target}", flag) != 0
+        out, err = capsys.readouterr()
+        assert said in err
+        assert out == ""
+
+
 @needs_shared
 @pytest.mark.parametrize("name", ["aiy_visionkit_detect", "mobilenet_v1_025_128_quant", "stylize_quantized"])
 def test_what_ran_on_phones_is_taken(name: str) -> None:

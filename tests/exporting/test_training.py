@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import pocketgraph
 from pocketgraph.cli.main import main
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.exporting.training.training_models import training_model
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
@@ -111,6 +113,19 @@ def test_a_saved_model_of_tensorflow_2_that_trains(tmp_path: pathlib.Path, capfd
     )  # unasked, only what does not train
     assert "the signature 'infer' is taken, as the others train, save or restore" in capfd.readouterr().err
     assert list(ModelFile(tmp_path / "plain.tflite").signatures) == ["infer"]
+
+
+@pytest.mark.parametrize("place", ["", "export/1700000000", "export/1700000000/saved_model.pb"])
+def test_a_path_that_means_a_saved_model_trains_as_its_folder_does(place: str, tmp_path: pathlib.Path) -> None:
+    folder = FIXTURES / "saved_models" / "conv_training"
+    shutil.copytree(folder, tmp_path / "export" / "1700000000")
+    expected, found = (training_model(path, ["train"]) for path in (folder, tmp_path / place))
+    assert expected is not None
+    assert found is not None
+    assert found.functions == expected.functions
+    assert [*found.variables] == [*expected.variables]
+    for name, value in expected.variables.items():
+        np.testing.assert_array_equal(found.variables[name], value)
 
 
 def test_features_and_triplets(tmp_path: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ GRAPH = Graph(
     versions=Versions(134, 12),
 )
 CHECKPOINTS = pathlib.Path(__file__).parent.parent / "fixtures" / "checkpoints"
+SAVED_MODELS = CHECKPOINTS.parent / "saved_models"
 
 
 def test_the_command_offers_every_form() -> None:
@@ -98,6 +100,21 @@ def test_values_that_would_be_lost_are_not(tmp_path: pathlib.Path) -> None:
     (tmp_path / "with_variables" / "saved_model.pb").write_bytes(saved.SerializeToString())
     with pytest.raises(FormatError, match="values of the SavedModel's 1 variables would be lost; freeze it first"):
         convert(tmp_path / "with_variables", tmp_path / "out.pb")
+    assert not (tmp_path / "out.pb").exists()
+
+
+@pytest.mark.parametrize("below", ["1700000000", "export/best/1700000000"])
+def test_a_folder_around_a_model_is_told_and_refused_as_the_model(below: str, tmp_path: pathlib.Path) -> None:
+    around, target = tmp_path / "around", tmp_path / "out.pb"
+    shutil.copytree(SAVED_MODELS / "tables", around / below)
+    with pytest.raises(FormatError, match=r"the SavedModel.s \d+ variables would be lost; freeze it first") as caught:
+        convert(around, target)
+    assert str(caught.value).startswith(str(around / below))
+    assert not target.exists()
+    shutil.rmtree(around)
+    formats.save(GRAPH, around / below, form="saved_model")
+    assert convert(around, target) == convert(around / below, tmp_path / "of_model.pb")
+    assert target.read_bytes() == (tmp_path / "of_model.pb").read_bytes()
 
 
 def test_graphs_and_checkpoints_are_not_each_other(tmp_path: pathlib.Path) -> None:

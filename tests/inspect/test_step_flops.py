@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.step_flops import count_step
+from pocketgraph.runtime import Session
+from support import ROOT
 
 LOOP = """
     x = Placeholder(dtype=float, shape=[2, 4])
@@ -53,6 +56,17 @@ def test_the_count_does_not_depend_on_the_engine(tmp_path: pathlib.Path, engine:
         command, [str(tmp_path / "loop.pb"), "--num_runs=1", "--json", f"--engine={engine}", "--output_layer=y"]
     )
     assert json.loads(result.output)["flops"]["by_op"]["MatMul"] == 5 * ONE_PRODUCT
+
+
+def test_loops_of_a_saved_model_are_counted_by_the_values_of_its_variables(tmp_path: pathlib.Path) -> None:
+    """It multiplies by a matrix of 3 x 3 as often as its variables say; it is given as the folder around it."""
+    shutil.copytree(ROOT / "tests" / "fixtures" / "saved_models" / "loops", tmp_path / "export" / "1700000000")
+    with Session(tmp_path) as session:
+        feeds = {name: np.zeros((1, 3), np.float32) for name in session.inputs}
+        rounds = session.run_signature({"x": np.zeros((1, 3), np.float32)})["count"]
+        found = count_step(session.graph, feeds, session.graph.outputs)
+    assert not found.unknown
+    assert found.by_op["MatMul"] == rounds * 3 * 3 * 2
 
 
 def test_a_node_that_becomes_several_operations_counts_once(tmp_path: pathlib.Path) -> None:

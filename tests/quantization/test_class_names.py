@@ -85,6 +85,22 @@ def test_a_file_beside_the_model_names_the_classes(place: str, tmp_path: pathlib
     assert labels_beside_detector(tmp_path / "net.pb", graph, (), told.append)[-3:] == NAMES
 
 
+@pytest.mark.parametrize("beside", ["1/assets/labels.txt", "1/labels.txt", "labels.txt"])
+@pytest.mark.parametrize("place", ["", "export", "export/best/1", "export/best/1/saved_model.pb"])
+def test_the_folder_around_a_model_has_the_names_of_the_model(place: str, beside: str, tmp_path: pathlib.Path) -> None:
+    save(classifier(), tmp_path / "export" / "best" / "1", form="saved_model")
+    names = tmp_path / "export" / "best" / beside
+    names.parent.mkdir(exist_ok=True)
+    names.write_text("\n".join(NAMES))
+    assert labels_beside(tmp_path / place, load(tmp_path / place), "probs", print) == NAMES
+
+
+def test_names_in_the_outermost_folder_are_of_its_model(tmp_path: pathlib.Path) -> None:
+    save(classifier(), tmp_path / "export" / "best" / "1", form="saved_model")
+    (tmp_path / "labels.txt").write_text("\n".join(NAMES))
+    assert labels_beside(tmp_path, load(tmp_path), "probs", print) == NAMES
+
+
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff"])
 def test_json_without_names_is_passed_over(content: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "model.json").write_bytes(content.encode("latin-1"))

@@ -124,6 +124,20 @@ def test_a_graph_that_was_loaded_is_given_the_directory() -> None:
         assert session.run_signature(feeds)["ids"].tolist() == [10]
 
 
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_the_folder_around_a_model_has_its_values(engine: str | None, tmp_path: pathlib.Path) -> None:
+    """The scores are TensorFlow's (see fixtures/make_on_device_training.py)."""
+    model = ROOT / "tests" / "fixtures" / "saved_models" / "on_device"
+    shutil.copytree(model, tmp_path / "export" / "best" / "1700000000")
+    with np.load(model.with_suffix(".npz")) as golden:
+        words, expected = golden["words"], golden["before"]
+    with Session(tmp_path, engine=engine) as session:
+        np.testing.assert_allclose(session.run_signature({"words": words}, "infer")["scores"], expected, atol=1e-5)
+    with Session(load(tmp_path), engine=engine) as session:
+        session.restore(tmp_path)
+        np.testing.assert_allclose(session.run_signature({"words": words}, "infer")["scores"], expected, atol=1e-5)
+
+
 DIGITS = ROOT / "examples" / "digits"
 TRAINING = DIGITS / "training"
 

@@ -94,11 +94,11 @@ def benchmark(
         limits = Limits(max_runs, max_seconds, warmup_runs, inference_delay)
         result = time_session(session, layers, chosen, limits, say=progress or unheard, targets=targets)
         result.load_seconds = seconds
-        place = "" if isinstance(model, Graph) else os.fspath(model)
         if flops:
             feeds = {layer.name: layer.array() for layer in layers}
-            result.flops = count_step(graph, feeds, chosen, targets, place if os.path.isdir(place) else None)
+            result.flops = count_step(graph, feeds, chosen, targets)
         if wanted_programs:
+            place = "" if isinstance(model, Graph) else os.fspath(model)
             result.peers = timed_programs(place, session, layers, chosen, limits, wanted_programs, python)
     return result
 

@@ -104,7 +104,7 @@ def support(
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
     if target == tfmobile.NAME:
-        return _mobile_support(source, outputs)
+        return _mobile_support(source, inputs, outputs, shapes)
     chosen = target_of("", target)
     model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes)
     model = with_samples(model, None, SampleReading(), 1)
@@ -129,11 +129,16 @@ def support(
     return Support(chosen.name, ops, {})
 
 
-def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
+def _mobile_support(
+    source: Source, inputs: Sequence[str] | None, outputs: Sequence[str] | None, shapes: Sizes | None
+) -> Support:
     """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
     graph = source if isinstance(source, Graph) else read_model(source, outputs)
     wanted = [node_name(name) for name in (outputs or default_fetches(graph))]
+    check_names(graph, inputs or (), is_fed=True)
     check_names(graph, wanted, is_fed=False)
+    if shapes:
+        opened(source, inputs=inputs, outputs=outputs, shapes=shapes)  # as for export, it refuses those of no input
     needed = _needed(graph, (), wanted)
     reasons = tfmobile.lacking(graph)
     ops = {node.name: node.op for node in graph}

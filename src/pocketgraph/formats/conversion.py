@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pocketgraph import formats
-from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.errors import FormatError, UsageError, option, path_of
 from pocketgraph.formats import meta_graph
-from pocketgraph.formats.detect import CHECKPOINTS, Kind, identify
+from pocketgraph.formats.detect import CHECKPOINTS, Kind, identify, model_at
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.entry_points import check_names
@@ -68,6 +68,7 @@ def convert(
         FormatError: the form cannot carry what the input holds; the message says what would be lost.
         UsageError: there is no such form, or nothing says which is meant.
     """
+    source = model_at(path_of(source))
     identity = identify(source)
     if identity.kind is Kind.MISSING:
         raise identity.refusal()
@@ -79,7 +80,7 @@ def convert(
         raise FormatError(
             f"this is {identity.description}, which cannot become "
             + ("a checkpoint: constants are not variables" if form == "checkpoint" else "a graph"),
-            where=os.fspath(source), hint="" if form == "checkpoint" else identity.next,
+            where=source, hint="" if form == "checkpoint" else identity.next,
         )  # fmt: skip
     if is_checkpoint:
         if with_shapes is not None:
@@ -92,7 +93,7 @@ def convert(
     check_names(graph, inputs, is_fed=True)
     check_names(graph, outputs, is_fed=False)
     graph = graph.replace(inputs=tuple(inputs) or graph.inputs, outputs=tuple(outputs) or graph.outputs)
-    lost = left_out(graph, identity.kind, os.fspath(source), form, tags)
+    lost = left_out(graph, identity.kind, source, form, tags)
     shapes = shapes_of(graph) if shapes_of is not None and form in ("saved_model", "meta") else None
     if with_shapes is not None:
         graph = with_shapes(graph)

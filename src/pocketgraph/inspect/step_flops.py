@@ -26,7 +26,6 @@ def count_step(
     feeds: Mapping[str, np.ndarray[Any, Any]],
     fetches: Sequence[str],
     targets: Sequence[str] = (),
-    folder: str | None = None,
 ) -> Flops:
     """The operations of one run.
 
@@ -38,7 +37,6 @@ def count_step(
         feeds: what goes in, by tensor name.
         fetches: tensors.
         targets: nodes that run as well.
-        folder: the SavedModel's directory that has the values of the graph's variables.
     """
     wanted = [*fetches, *targets]
     if any(node.op in FUNCTION_CALLS or node.op in graph.functions for node in graph):
@@ -51,7 +49,7 @@ def count_step(
     found = count_graph(graph, shapes, nodes)
     if not found.unknown and not any(node.op in REPEATED for node in nodes):
         return found
-    trace = _traced(graph, feeds, fetches, targets, folder)
+    trace = _traced(graph, feeds, fetches, targets)
     if trace is None:
         return found
     seen = {f"{node.name}:{port}": shape for node in trace.nodes for port, (_, shape) in enumerate(node.outputs)}
@@ -60,16 +58,14 @@ def count_step(
     return count_graph(graph, shapes, ran, seen, {name: count for name, count in times.items() if count > 1})
 
 
-def _traced(
-    graph: Graph, feeds: Mapping[str, Any], fetches: Sequence[str], targets: Sequence[str], folder: str | None
-) -> Any:
+def _traced(graph: Graph, feeds: Mapping[str, Any], fetches: Sequence[str], targets: Sequence[str]) -> Any:
     """A traced run on the reference engine; None when the graph does not run by itself."""
     from pocketgraph.runtime import Session
 
     try:
         with Session(graph, engine="reference") as session:
-            if folder is not None and saved_model_file(folder) is not None:
-                session.restore(folder)
+            if graph.source and saved_model_file(graph.source) is not None:
+                session.restore(graph.source)
             return session.profile(list(fetches), dict(feeds), targets=tuple(targets))
     except PocketgraphError:
         return None

@@ -15,6 +15,7 @@ from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import ReadyModel, read_model
+from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.model_file_graph import is_litert_file
@@ -150,10 +151,12 @@ def labels_beside_detector(
 
 
 def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], notify: Notify) -> list[str]:
-    place = os.path.normpath(model)
+    given = os.path.normpath(model)
+    place = os.path.normpath(model_path(given))
     fitting: dict[str, list[str]] = {}
     other: dict[str, int] = {}
-    for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place) or "."):
+    folders = *(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place) or ".", given
+    for folder in folders:
         listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         for path in (os.path.join(folder, name) for name in listed if _LABEL_FILE.fullmatch(name)):
             names = []

@@ -18,7 +18,7 @@ from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.savers import saved_names
 from pocketgraph.freezing.table_contents import with_stored_tables
 from pocketgraph.freezing.tables import with_assets
-from pocketgraph.freezing.training_dir import find
+from pocketgraph.freezing.training_dir import find, model_path
 from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import Running
@@ -50,6 +50,7 @@ def restore(path: str, graph: Graph, state: dict[str, Any]) -> None:
         FormatError: the files are damaged, or there is neither.
         RunError: tables cannot be filled from their files, or a checkpoint has none of the graph's variables.
     """
+    path = model_path(path)
     if saved_model_file(path) is None:
         checkpoint = find_prefix(path)
         if not _assign(checkpoint, graph, state, has_saver=True):

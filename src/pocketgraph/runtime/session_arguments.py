@@ -57,7 +57,7 @@ def check_arguments(
 
 
 def model_path(model: object) -> str:
-    """The path of a model's file or directory; for a SavedModel's own file its directory, which has the values.
+    """The path of a model's file or directory: ``model_at`` of the path, as a SavedModel's directory has the values.
 
     Raises:
         UsageError: it is none.
@@ -69,7 +69,7 @@ def model_path(model: object) -> str:
             from pocketgraph.formats.files import near
 
             raise RunError("there is no such file", where=path, hint=near(path))
-        if os.path.basename(path).startswith("saved_model."):
+        if os.path.isdir(path) or os.path.basename(path).startswith("saved_model."):
             from pocketgraph.formats.detect import model_at
 
             return model_at(path)

@@ -35,6 +35,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats import Kind, identify, load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
+from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.graph.tensor import Array
@@ -145,7 +146,8 @@ def make_project(
     base = os.path.basename(os.path.abspath(place))
     title = name if name is not None else base.replace("-", " ").replace("_", " ").strip().capitalize()
     names = app_name(title, package)
-    where = None if isinstance(source, Graph) else os.fspath(source)
+    where = None if isinstance(source, Graph) else model_path(source)
+    source = where or source
     check_target(place, is_folder=True, force=force, source=where)
     frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
     own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []

@@ -124,7 +124,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
         result.load_seconds = seconds
         if flags["show_flops"] or as_json:
             feeds = {layer.name: layer.array() for layer in layers}
-            result.flops = count_step(session.graph, feeds, outputs, targets, path if os.path.isdir(path) else None)
+            result.flops = count_step(session.graph, feeds, outputs, targets)
         if not as_json:
             report.show(result, flags["show_sizes"])
         for line in report.written(result, layers, session.graph, flags, writes):

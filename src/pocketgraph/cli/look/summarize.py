@@ -214,7 +214,9 @@ def has_values(path: str) -> bool:
         found = training_dir.find(path)
         if found.checkpoint is not None:
             return True
-        return os.path.isdir(found.graph) and any(init_op(stored) is not None for stored in read_saved_model(path))
+        return os.path.isdir(found.graph) and any(
+            init_op(stored) is not None for stored in read_saved_model(found.graph)
+        )
     except PocketgraphError:
         return os.path.isdir(path)
 

@@ -24,16 +24,13 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
     Raises:
         UsageError: no model is given.
     """
-    from pocketgraph.formats.meta_graph import saved_model_file
+    from pocketgraph.formats.detect import Kind, model_at, of_directory
 
     if graph:
         return graph, listed
-    first = os.path.join(root_dir, listed[0]) if listed else ""
+    first = model_at(os.path.join(root_dir, listed[0])) if listed else ""
     is_file = first.lower().endswith(MODEL_FILES) and os.path.isfile(first)
-    if is_file or (
-        os.path.isdir(first)
-        and (saved_model_file(first) is not None or os.path.isfile(os.path.join(first, "checkpoint")))
-    ):
+    if is_file or (os.path.isdir(first) and of_directory(first) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY)):
         return listed[0], listed[1:]
     raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 

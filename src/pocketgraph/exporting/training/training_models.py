@@ -14,7 +14,7 @@ from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.training.stateless_signatures import StatelessSignature, stateless
 from pocketgraph.formats import load
-from pocketgraph.freezing.training_dir import find
+from pocketgraph.freezing.training_dir import find, model_path
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
@@ -84,7 +84,7 @@ def _with_variables(source: Source, signatures: Sequence[str] | None) -> Graph |
     if isinstance(source, Graph):
         has_variables = any(node.op in VARIABLES for node in source)
         return source if has_variables and source.signatures else None
-    path = os.fspath(source)
+    path = model_path(source)
     if not os.path.isdir(path) or not os.path.exists(os.path.join(path, "saved_model.pb")):
         return None
     graph = load(path)
