@@ -162,12 +162,20 @@ def test_sequences_of_any_length_are_convolved(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(file.run("serving_default", {"x": x})["y"][..., 0], wanted)
 
 
-def test_pictures_that_get_the_size_of_another_are_fixed(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "shape = Shape(x, T=float, out_type=int32)",
+        "shapes = ShapeN(half, x, T=float, N=2, out_type=int32)\n shape = Identity(shapes:1, T=int32)",
+    ],
+    ids=["Shape", "ShapeN"],
+)
+def test_pictures_that_get_the_size_of_another_are_fixed(shape: str, tmp_path: pathlib.Path) -> None:
     """Of 7 rows half are 4, which twice would be 8."""
-    graph = parse("""
+    graph = parse(f"""
         x = Placeholder(dtype=float, shape=[?,?,?,3])
         half = MaxPool(x, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")
-        shape = Shape(x, T=float, out_type=int32)
+        {shape}
         one = Const(int32 [1])
         three = Const(int32 [3])
         size = StridedSlice(shape, one, three, one, T=int32, Index=int32)

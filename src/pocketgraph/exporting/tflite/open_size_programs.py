@@ -117,8 +117,8 @@ def _open_axes(port: Port, *, batch_only: bool) -> list[int]:
 
 
 def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps: int) -> EntryPoint:
-    """The entry point with this batch, and other open sizes larger by ``steps``; not by as much for rows as for columns,
-    nor in step, so that what is twice as wide as high does not stay so."""
+    """The entry point with this batch, and other open sizes larger by ``steps``: other ones for rows and columns, and
+    not in step, so that what is twice as wide as high does not stay so."""
     inputs = []
     for port, opened in zip(entry.inputs, axes, strict=True):
         sizes = list(port.sizes or ())
