@@ -162,12 +162,20 @@ def test_sequences_of_any_length_are_convolved(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(file.run("serving_default", {"x": x})["y"][..., 0], wanted)
 
 
-def test_pictures_that_get_the_size_of_another_are_fixed(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "shape = Shape(x, T=float, out_type=int32)",
+        "shapes = ShapeN(half, x, T=float, N=2, out_type=int32)\n shape = Identity(shapes:1, T=int32)",
+    ],
+    ids=["Shape", "ShapeN"],
+)
+def test_pictures_that_get_the_size_of_another_are_fixed(shape: str, tmp_path: pathlib.Path) -> None:
     """Of 7 rows half are 4, which twice would be 8."""
-    graph = parse("""
+    graph = parse(f"""
         x = Placeholder(dtype=float, shape=[?,?,?,3])
         half = MaxPool(x, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")
-        shape = Shape(x, T=float, out_type=int32)
+        {shape}
         one = Const(int32 [1])
         three = Const(int32 [3])
         size = StridedSlice(shape, one, three, one, T=int32, Index=int32)
@@ -176,6 +184,103 @@ def test_pictures_that_get_the_size_of_another_are_fixed(tmp_path: pathlib.Path)
     made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
     [note] = [note for note in made.notes if "fixed" in note]
     assert "RESIZE_BILINEAR takes a constant that depends on the size" in note
+
+
+TO_INTEGERS = "larger = Cast(times, SrcT={0}, DstT=int32)"
+
+
+@pytest.mark.parametrize(
+    ("larger", "shape"),
+    [
+        # of 600 rows 1201
+        (
+            f"""as_float = Cast(size, SrcT=int32, DstT=float)
+        more = Const(float 2.002)
+        times = Mul(as_float, more, T=float)
+        {TO_INTEGERS.format("float")}""",
+            (224, 224),
+        ),
+        # of 2049 rows 2048
+        (
+            f"""times = Cast(size, SrcT=int32, DstT=half)
+        {TO_INTEGERS.format("half")}""",
+            (224, 224),
+        ),
+        # of 600 rows 1000
+        (
+            f"""table = Const(int32 {[min(2 * size, 1000) for size in range(1025)]})
+        axis = Const(int32 0)
+        larger = GatherV2(table, size, axis, Tparams=int32, Tindices=int32, Taxis=int32)""",
+            (224, 224),
+        ),
+        # as high as wide, of 100 rows and 50 columns 50
+        (
+            """last = Const(int32 [2])
+        wide = StridedSlice(shape, last, three, one, T=int32, Index=int32, shrink_axis_mask=1)
+        larger = Pack(wide, wide, T=int32, N=2, axis=0)""",
+            (224, 448),
+        ),
+        # rows are the square of the width, which 256 times the height is at 4 x 32, 36 x 96 and 100 x 160
+        (
+            """last = Const(int32 [2])
+        wide = StridedSlice(shape, last, three, one, T=int32, Index=int32, shrink_axis_mask=1)
+        high = Mul(wide, wide, T=int32)
+        larger = Pack(high, wide, T=int32, N=2, axis=0)""",
+            (4, 32),
+        ),
+    ],
+    ids=["not_whole", "rounded", "looked_up", "square", "squared"],
+)
+def test_sizes_that_are_a_multiple_by_chance_are_fixed(
+    larger: str, shape: tuple[int, int], tmp_path: pathlib.Path
+) -> None:
+    """They are one at all sizes that are tried, and none at others."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        shape = Shape(x, T=float, out_type=int32)
+        one = Const(int32 [1])
+        three = Const(int32 [3])
+        size = StridedSlice(shape, one, three, one, T=int32, Index=int32)
+        {larger}
+        y = ResizeBilinear(x, larger, T=float)
+    """)
+    samples = {"x": np.zeros((1, *shape, 3), np.float32)}
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], samples=samples)
+    [note] = [note for note in made.notes if "fixed" in note]
+    assert "RESIZE_BILINEAR takes a constant that depends on the size" in note
+
+
+@pytest.mark.parametrize("of", ["x", "picture"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "picture = Relu(x, T=float)",
+        "picture = Identity(x, T=float)",
+        "none = Const(float [0, 0, 0])\n biased = BiasAdd(x, none, T=float)\n picture = Elu(biased, T=float)",
+    ],
+    ids=["relu", "identity", "bias"],
+)
+def test_pictures_of_the_same_size_are_made_larger_at_any_size(before: str, of: str, tmp_path: pathlib.Path) -> None:
+    """Repeated pixels are NumPy's."""
+    resized = "picture" if of == "x" else "x"
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        {before}
+        shape = Shape({of}, T=float, out_type=int32)
+        one = Const(int32 [1])
+        three = Const(int32 [3])
+        size = StridedSlice(shape, one, three, one, T=int32, Index=int32)
+        two = Const(float [2, 3])
+        as_float = Cast(size, SrcT=int32, DstT=float)
+        times = Mul(as_float, two, T=float)
+        {TO_INTEGERS.format("float")}
+        y = ResizeNearestNeighbor({resized}, larger, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert not any("fixed" in note for note in made.notes), made.notes
+    x = np.random.default_rng(0).random((2, 600, 7, 3), np.float32)
+    found = ModelFile(made.path).run("serving_default", {"x": x})["y"]
+    np.testing.assert_array_equal(found, x.repeat(2, axis=1).repeat(3, axis=2))
 
 
 def test_sizes_that_cannot_stay_open_are_fixed_and_said(tmp_path: pathlib.Path) -> None:

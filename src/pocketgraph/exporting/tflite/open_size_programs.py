@@ -22,10 +22,10 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
-from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.groups import closure
-from pocketgraph.graph.op_traits import MOVES, PASSES, PRODUCTS, ops_with
+from pocketgraph.graph.op_traits import GATHERS, MOVES, PASSES, PRODUCTS, ops_with
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import BINARY
 from pocketgraph.litert.program import Operation, Program, Value
@@ -40,8 +40,15 @@ FAR_BATCH = 23
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 LOOK_AT_SIZES = ops_with("shape")
-MULTIPLY_SIZES = {"Cast", *ops_with("constant"), *PRODUCTS, *MOVES, *PASSES}
-"""Ops that make of sizes nothing but these, times numbers."""
+CONSTANTS = ops_with("constant")
+TAKE_PARTS = {"Slice", "StridedSlice", *GATHERS}
+"""Ops that could look up in a table of constants what belongs to a size."""
+HOLD_SIZES = (INT32, INT64, FLOAT, DOUBLE)
+"""The types that hold every size of a picture exactly."""
+KEEP_SIZES = ops_with("passes", "checks", "elementwise", "transcendental")
+"""Ops whose result has the size of their operand, where that is the only one."""
+CHANGE_CHANNELS = ops_with("bias", "batch_norm")
+"""Likewise of their first operand; the others are numbers for each channel."""
 OWN_SIZE = -1
 """The place of what tells how an operation takes a size off the shape of its input."""
 
@@ -110,12 +117,13 @@ def _open_axes(port: Port, *, batch_only: bool) -> list[int]:
 
 
 def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps: int) -> EntryPoint:
-    """The entry point with this batch, and ``steps`` more of each other open size."""
+    """The entry point with this batch, and other open sizes larger by ``steps``: other ones for rows and columns, and
+    not in step, so that what is twice as wide as high does not stay so."""
     inputs = []
     for port, opened in zip(entry.inputs, axes, strict=True):
         sizes = list(port.sizes or ())
         for axis in opened:
-            sizes[axis] = batch if not axis else sizes[axis] + STEP * steps * axis
+            sizes[axis] = batch if not axis else sizes[axis] + (steps and STEP * (axis + steps - 1))
         inputs.append(replace(port, sizes=tuple(sizes)))
     return replace(entry, inputs=tuple(inputs))
 
@@ -266,12 +274,12 @@ def _times(one: Operation, two: Operation) -> Value | None:
 
 
 def _is_by_own_size(operation: Operation, graph: Graph) -> bool:
-    """Whether the size that a picture gets is its own one, times numbers, and not that of another which has this size
-    by chance, as an earlier picture's that was halved."""
+    """Whether the size that a picture gets is its own one, times whole numbers, and not the same by chance, as that of
+    an earlier picture that was halved, and 2.002 times its own, rounded."""
     node = graph.nodes.get(operation.nodes[-1]) if operation.nodes else None
     if node is None or not node.op.startswith("Resize"):
         return False
-    source, size = map(canonical, node.data_inputs)
+    source, size = node.data_inputs
     found = [
         graph[name]
         for name in closure(
@@ -279,10 +287,35 @@ def _is_by_own_size(operation: Operation, graph: Graph) -> bool:
             lambda name: [] if graph[name].op in LOOK_AT_SIZES else map(node_name, graph[name].data_inputs),
         )
     ]
+    own = _sized_first(source, graph)
     return all(
-        canonical(each.data_inputs[0]) == source if each.op in LOOK_AT_SIZES else each.op in MULTIPLY_SIZES
+        all(_sized_first(name, graph) == own for name in each.data_inputs)
+        if each.op in LOOK_AT_SIZES
+        else _multiplies(each, graph)
         for each in found
     )
+
+
+def _sized_first(name: str, graph: Graph) -> str:
+    """The value of the graph that has the size of this one, before ops that keep it."""
+    node = graph.producer(name)
+    while node.op in CHANGE_CHANNELS or (node.op in KEEP_SIZES and len(node.data_inputs) == 1):
+        name = node.data_inputs[0]
+        node = graph.producer(name)
+    return canonical(name)
+
+
+def _multiplies(node: Node, graph: Graph) -> bool:
+    """Whether what an op makes of sizes is for every size one of them, times a whole number."""
+    if node.op in CONSTANTS:
+        values = node.tensor.numpy()
+        return values.dtype.kind in "iuf" and bool((values == np.rint(values)).all())
+    if node.op == "Cast":
+        return node.dtype("DstT") in HOLD_SIZES
+    computed = [at for at, name in enumerate(node.data_inputs) if graph.producer(name).op not in CONSTANTS]
+    if node.op in PRODUCTS:
+        return len(computed) <= 1
+    return not any(computed) if node.op in TAKE_PARTS else node.op in MOVES or node.op in PASSES
 
 
 def _units(reshape: Operation) -> Value | None:
