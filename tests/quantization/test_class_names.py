@@ -85,7 +85,13 @@ def test_a_file_beside_the_model_names_the_classes(place: str, tmp_path: pathlib
     assert labels_beside_detector(tmp_path / "net.pb", graph, (), told.append)[-3:] == NAMES
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff", '{"num_classes": 3}', '{"0": "a", "2": "b"}',
+        '{"version": 0, "epochs": 2, "batch": 1}', '{"version": 1, "width": 3, "height": 2}',
+    ],
+)  # fmt: skip
 def test_json_without_names_is_passed_over(content: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "model.json").write_bytes(content.encode("latin-1"))
     save(classifier(), tmp_path / "net.pb")
