@@ -55,6 +55,7 @@ def test_floats_too_large_to_tell_whole_numbers_apart_are_no_classes() -> None:
         ("by_index.json", '\ufeff{"1": "dog", "0": "cat", "2": "big owl"}'),
         ("imagenet_class_index.json", '{"0": ["n1", "cat"], "1": ["n2", "dog"], "2": ["n3", "big owl"]}'),
         ("class_indices.json", '{"dog": 1, "cat": 0, "big owl": 2}'),
+        ("blanks.json", '["cat", " dog ", "big\\nowl"]'),
         ("metadata.json", '{"imageSize": 224, "labels": ["cat", "dog", "big owl"]}'),
         ("config.json", '{"model_type": "vit", "id2label": {"0": "cat", "1": "dog", "2": "big owl"}}'),
         ("yamnet_class_map.csv", '\ufeffindex,mid,display_name\r\n0,/m/1,cat\r\n2,/m/3,"big owl"\r\n1,/m/2,dog\r\n'),
@@ -67,6 +68,20 @@ def test_files_of_labels_that_are_met(name: str, text: str, tmp_path: pathlib.Pa
     assert read_labels(tmp_path / name) == ["cat", "dog", "big owl"]
 
 
+def test_classes_are_called_as_they_are_in_json(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "indices.json").write_text('{"cat": 0, "labels": 1, "id2label": 2}')
+    assert read_labels(tmp_path / "indices.json") == ["cat", "labels", "id2label"]
+    (tmp_path / "indices.json").write_text('{"dog": 2, "cat": 1}')
+    assert read_labels(tmp_path / "indices.json") == [NO_LABEL, "cat", "dog"]
+
+
+def test_an_empty_row_of_a_table_takes_a_place_unless_places_are_told(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "labels.csv").write_text("name\nbird\n\nfish\n\n")
+    assert read_labels(tmp_path / "labels.csv") == ["bird", "", "fish"]
+    (tmp_path / "labels.csv").write_text("name,id\nbird,0\n\nfish,1\n\n")
+    assert read_labels(tmp_path / "labels.csv") == ["bird", "fish"]
+
+
 def test_a_class_that_json_leaves_out_has_no_label(tmp_path: pathlib.Path) -> None:
     (tmp_path / "labels.json").write_text('{"0": "cat", "2": "owl"}')
     assert read_labels(tmp_path / "labels.json") == ["cat", NO_LABEL, "owl"]
@@ -74,8 +89,12 @@ def test_a_class_that_json_leaves_out_has_no_label(tmp_path: pathlib.Path) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["{}", "[]", "7", "{", '{"a": 1.5}', '{"99999999999": "a"}', '{"-1": "a"}', '["a", 3]', '[["a", 3]]', "[" * 9999],
-)
+    [
+        "{}", "[]", "7", "{", '{"a": 1.5}', '{"99999999999": "a"}', '{"-1": "a"}', '["a", 3]', '[["a", 3]]', "[" * 9999,
+        '{"num_classes": 5}', '{"a": 0}', '{"a": 0, "b": 0}', '{"a": 0, "b": 2}', '{"a": 2, "b": 3}',
+        '{"a": false, "b": true}', '{"labels": {"a": 4}}', '{"labels": [], "0": "a"}',
+    ],
+)  # fmt: skip
 def test_json_of_something_else_is_refused(text: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "labels.json").write_text(text)
     with pytest.raises(FormatError, match="this JSON has no names of classes"):

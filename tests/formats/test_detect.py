@@ -19,6 +19,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
 from pocketgraph.formats import Kind, identify
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.formats.detect import sole_model
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.protobuf import wire
@@ -274,8 +275,10 @@ def test_pipes_in_a_directory_are_not_waited_for(tmp_path: pathlib.Path) -> None
         place.mkdir(exist_ok=True)
         os.mkfifo(place / "pipe")
         os.mkfifo(place / "pipe.json")
+        os.mkfifo(place / "pipe.pb")
     (tmp_path / "deep" / "net.pb").write_bytes(GRAPH_DEF)
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'deep' / 'net.pb'}"
+    assert sole_model(str(tmp_path)) == str(tmp_path / "deep" / "net.pb")
 
 
 def test_of_a_very_large_directory_not_all_is_looked_at(
@@ -286,6 +289,7 @@ def test_of_a_very_large_directory_not_all_is_looked_at(
         (tmp_path / name / "net.pb").write_bytes(GRAPH_DEF)
     monkeypatch.setattr("pocketgraph.formats.detect.MOST_LOOKED_AT", 5)
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / '1' / 'net.pb'}"
+    assert sole_model(str(tmp_path)) == ""  # what was seen is one of several
 
 
 def test_the_one_model_of_a_directory_is_taken(tmp_path: pathlib.Path) -> None:

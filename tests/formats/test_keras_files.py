@@ -312,6 +312,33 @@ def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(tmp_
     assert "simple_save" in str(caught.value.hint)
 
 
+def test_a_batch_norm_of_keras_1_without_a_mode_has_the_moments_of_training(tmp_path: pathlib.Path) -> None:
+    def change(file: Any) -> None:
+        file.attrs["model_config"] = file.attrs["model_config"].replace('"mode": 0', '"mode": null')
+
+    check(written(tmp_path, "channels_keras1.h5", changed("channels_keras1.h5", change)), "channels_keras1.h5")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.25])
+def test_the_epsilon_of_a_batch_norm_of_keras_1_is_as_told(epsilon: float, tmp_path: pathlib.Path) -> None:
+    """Keras 1.2.2 with mode=1: gamma * (x - mean) / (sqrt(variance + epsilon) + epsilon) + beta."""
+    weights: dict[str, np.ndarray[Any, Any]] = {}
+
+    def change(file: Any) -> None:
+        told = file.attrs["model_config"]
+        assert told.count('"epsilon": 0.001') == 1
+        file.attrs["model_config"] = told.replace('"epsilon": 0.001', f'"epsilon": {epsilon}')
+        held = file["model_weights"]["batchnormalization_1"]
+        weights.update((name, held[f"batchnormalization_1_{name}:0"][()].astype(float)) for name in ("gamma", "beta"))
+
+    graph = pocketgraph.load(written(tmp_path, "slopes_keras1.h5", changed("slopes_keras1.h5", change)))
+    x = np.random.default_rng(0).normal(scale=0.01, size=(5, 6)).astype(np.float32)
+    (normed,) = pocketgraph.Session(graph, engine="reference").run(["batchnormalization_1"], {"x": x})
+    centred = x - x.astype(float).mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + epsilon) + epsilon
+    np.testing.assert_allclose(normed, weights["gamma"] * centred / deviation + weights["beta"], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("version", "advice"),
     [("1.2.2", "Keras 1"), ("2.1.6", "TensorFlow 1"), ("2.2.4-tf", "TensorFlow 1"), ("2.15.0", "model.export(")],

@@ -101,7 +101,13 @@ def test_names_in_the_outermost_folder_are_of_its_model(tmp_path: pathlib.Path) 
     assert labels_beside(tmp_path, load(tmp_path), "probs", print) == NAMES
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000, '{"labels": 3}', '{"labels": [1, 2, 3]}', "\xff", '{"num_classes": 3}', '{"0": "a", "2": "b"}',
+        '{"version": 0, "epochs": 2, "batch": 1}', '{"version": 1, "width": 3, "height": 2}',
+    ],
+)  # fmt: skip
 def test_json_without_names_is_passed_over(content: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "model.json").write_bytes(content.encode("latin-1"))
     save(classifier(), tmp_path / "net.pb")

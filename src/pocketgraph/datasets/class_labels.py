@@ -27,6 +27,7 @@ LABEL_ENDINGS = (".txt", ".pbtxt", ".csv", ".json")
 NO_LABEL = "???"
 NAME_COLUMNS = ("display_name", "name", "label", "class")
 PLACE_COLUMNS = ("index", "id")
+NAME_KEYS = ("labels", "id2label")  # of JSON that holds other settings, too
 LARGEST_CLASS = 2.0**53
 """From which on a float does not tell whole numbers apart."""
 _NUMBERS_OF_TWO = ([0, 1], [-1, 1])  # what data call two classes, the second as a hinge loss and a tanh have it
@@ -204,13 +205,17 @@ def listed_labels(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")] if "," in text and not is_path else []
 
 
-def read_labels(path: str | os.PathLike[str]) -> list[str]:
+def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[str]:
     """The lines of a labels file, blanks at their ends dropped; empty lines at the end of the file are none. Also the
     names of a list, see ``listed_labels``.
 
     Of a label map, as the Object Detection API has them (``item { id: 1 name: 'cat' }``), of JSON, see ``_of_json``,
     and of a table with a column of names, as YAMNet's ``index,mid,display_name``, the names at the places that their
     numbers say, and ``???`` where no number is.
+
+    Args:
+        path: of the file, or a list.
+        is_named: whether the caller names this file for its labels; of one that was found, JSON may be settings.
 
     Raises:
         FormatError: the file is missing, too large for labels, not text in UTF-8 or UTF-16, or JSON or a map of
@@ -231,7 +236,7 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     if items and not LABEL_MAP_ITEM.sub("", text).strip():
         return _of_label_map(items, place)
     if place.lower().endswith(".json"):
-        return _of_json(text, place)
+        return _of_json(text, place, is_named=is_named)
     names = _of_table(text) if place.lower().endswith(".csv") else []
     return names or [line.strip() for line in text.rstrip().splitlines()]
 
@@ -260,16 +265,18 @@ def _of_label_map(items: Sequence[str], place: str) -> list[str]:
     return _placed(named)
 
 
-def _of_json(text: str, place: str) -> list[str]:
+def _of_json(text: str, place: str, *, is_named: bool) -> list[str]:
     """The names in JSON: a list; by their indices (``imagenet_class_index.json`` has pairs, whose last is the name), or
-    with them (as Keras' ``class_indices``); also as the ``labels`` or ``id2label`` of an object."""
+    with all of 0 to n - 1 or 1 to n (as Keras' ``class_indices``); or any of these as the ``labels`` or ``id2label`` of
+    an object, as they have to be unless the caller names the file."""
     try:
         found = json.loads(text)
         if isinstance(found, dict):
-            found = found.get("labels") or found.get("id2label") or found
+            whole = found if is_named else None
+            found = next((found[key] for key in NAME_KEYS if isinstance(found.get(key), (list, dict))), whole)
         if isinstance(found, list):
             found = {str(at): name for at, name in enumerate(found)}
-        elif all(isinstance(at, int) for at in found.values()):
+        elif len(found) > 1 and _are_places(list(found.values())):
             found = {str(at): name for name, at in found.items()}
         named = {int(at): name[-1] if isinstance(name, list) else name for at, name in found.items()}
         if named and all(isinstance(name, str) for name in named.values()):
@@ -281,20 +288,29 @@ def _of_json(text: str, place: str) -> list[str]:
     )
 
 
+def _are_places(values: Sequence[object]) -> bool:
+    """Whether values are the whole numbers from 0 or 1 on, in any order: other numbers are settings or counts."""
+    places = sorted(at for at in values if type(at) is int)  # a bool is none
+    return len(places) == len(values) and places in ([*range(len(values))], [*range(1, len(values) + 1)])
+
+
 def _of_table(text: str) -> list[str]:
-    """The names in a table's column of names, at the places that a column of numbers says; none of no such table."""
+    """The names in a table's column of names, at the places that a column of numbers says, where empty rows are none;
+    none of no such table."""
     try:
-        first, *rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+        first, *rows = [[cell.strip() for cell in row] for row in csv.reader(text.strip().splitlines())]
         heads = [head.lower() for head in first]
         name = next(heads.index(head) for head in NAME_COLUMNS if head in heads)
         place = next((heads.index(head) for head in PLACE_COLUMNS if head in heads), None)
-        return _placed({at if place is None else int(row[place]): row[name] for at, row in enumerate(rows)})
+        if place is None:
+            return _placed({at: row[name] if row else "" for at, row in enumerate(rows)})
+        return _placed({int(row[place]): row[name] for row in rows if row})
     except (ValueError, IndexError, StopIteration, csv.Error):
         return []
 
 
 def _placed(named: Mapping[int, str]) -> list[str]:
-    """The names at their places, and ``???`` between them."""
+    """The names at their places, each in one line as files of labels have it, and ``???`` between them."""
     if not 0 <= min(named) <= max(named) <= MAX_LABEL_BYTES:
         raise ValueError("a class is numbered that no model has")
-    return [named.get(at, NO_LABEL) for at in range(max(named) + 1)]
+    return [" ".join(named.get(at, NO_LABEL).split()) for at in range(max(named) + 1)]

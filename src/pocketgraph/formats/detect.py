@@ -130,7 +130,7 @@ def inside(path: str) -> str:
 
     Of exports whose folders are numbers, as their times or versions, the highest is the newest and comes first.
     """
-    found = _inside(path, MODEL_SUFFIXES) or _inside(path, KERAS_SUFFIXES)
+    found = _inside(path, MODEL_SUFFIXES)[0] or _inside(path, KERAS_SUFFIXES)[0]
     numbered = sorted((name for name in found if os.path.basename(name).isdecimal()), key=_version)
     last = {os.path.dirname(name): name for name in numbered}
     newest = {
@@ -142,18 +142,19 @@ def inside(path: str) -> str:
 
 
 def sole_model(path: str) -> str:
-    """The one model in a directory or up to three levels below it; "" when there is none, or are several."""
-    found = _inside(path, MODEL_SUFFIXES + KERAS_SUFFIXES)
-    return found[0] if len(found) == 1 else ""
+    """The one model in a directory or up to three levels below it; "" when there is none, or are several, or may
+    be, as not all was looked at."""
+    found, is_all = _inside(path, MODEL_SUFFIXES + KERAS_SUFFIXES)
+    return found[0] if is_all and len(found) == 1 else ""
 
 
 def _version(path: str) -> int:
     return int(os.path.basename(path))
 
 
-def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    """The models that end so, or are directories, down to the depth where there are enough to name; not all files of a
-    very large directory are looked at."""
+def _inside(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], bool]:
+    """The models that end so, or are directories, down to the depth where there are enough to name; and whether all
+    files were looked at, which those of a very large directory are not."""
     found: list[str] = []
     level, left = [path], MOST_LOOKED_AT
     for _ in range(4):
@@ -162,13 +163,13 @@ def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
         level = []
         for name in sorted(beside):
             is_named = name.endswith(suffixes) and os.path.basename(name) not in BESIDE_MODELS
-            if is_named or _is_model(name):
+            if (is_named and os.path.isfile(name)) or _is_model(name):
                 found.append(name)
             elif os.path.isdir(name):
                 level.append(name)
         if len(found) >= MOST_NAMED:
             break
-    return found
+    return found, left > 0
 
 
 def _shown(folder: str) -> list[str]:

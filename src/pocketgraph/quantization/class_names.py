@@ -162,7 +162,7 @@ def _in_file_beside(model: str | os.PathLike[str], counts: Collection[int], noti
             names = []
             if os.path.isfile(path):  # a pipe may never end
                 with contextlib.suppress(PocketgraphError):  # JSON of something else
-                    names = read_labels(path)
+                    names = read_labels(path, is_named=False)
             if len(names) - 1 in counts and len(names) not in counts and names[0] == NO_LABEL:  # which counts from 1
                 names = names[1:]
             if names and (not counts or len(names) in counts):

@@ -95,7 +95,7 @@ def _renamed(item: Any, usual: str, where: str) -> Any:
             raise FormatError(f"the layer '{config.get('name')}' (Merge) joins by code of Python, which is not run",
                               where=where, hint=FROM_KERAS_1)  # fmt: skip
         kind = MERGES[mode]
-    if kind == "BatchNormalization" and config.get("mode", 0) not in (0, 1):
+    if kind == "BatchNormalization" and (config.get("mode") or 0) not in (0, 1):
         raise FormatError(f"the layer '{config.get('name')}' has mode={config['mode']} and normalizes by the moments "
                           "of the batch it is given, which is not read", where=where, hint=FROM_KERAS_1)  # fmt: skip
     kind = CLASSES.get(kind, kind)

@@ -71,9 +71,7 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
         deviation = writer.add("AddV2", writer.add("Sqrt", _variance(writer, centred, [last])), least)
         normed = writer.add("RealDiv", centred, deviation, dims=value.dims)
         return writer.add("AddV2", writer.add("Mul", normed, writer.weight("gamma")), writer.weight("beta"))
-    axis = writer.config.get("axis", -1)
-    (axis,) = axis if isinstance(axis, list) else (axis,)
-    axis = axis % len(value.dims)
+    (axis,) = (one % len(value.dims) for one in pair(writer.config.get("axis", -1), 1))
     epsilon = float(writer.config.get("epsilon", 1e-3))
     mean, variance = (writer.array(f"moving_{name}") for name in ("mean", "variance"))
     gamma = writer.array("gamma") if writer.config.get("scale", True) else np.ones_like(mean)
@@ -160,7 +158,8 @@ def _variance(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> Ker
     mean = writer.add(
         "Mean", writer.add("Square", centred), writer.const(axes, "axes"), dims=dims, name="variance", keep_dims=True
     )
-    return writer.add("AddV2", mean, writer.const(float(writer.config.get("epsilon") or 1e-3), "epsilon", FLOAT))
+    told = writer.config.get("epsilon")
+    return writer.add("AddV2", mean, writer.const(1e-3 if told is None else float(told), "epsilon", FLOAT))
 
 
 def _with_offset(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
