@@ -722,6 +722,50 @@ def test_what_a_loop_assigns_otherwise_is_told(changes: dict[str, str]) -> None:
     assert told in report.warnings
 
 
+@pytest.mark.parametrize("variable", ["VarHandleOp", "VariableV2"])
+def test_what_a_loop_in_a_branch_assigns_is_told(variable: str) -> None:
+    """TensorFlow 1.15 gives 33 for 3 and -2 for -1; it refused the frozen graph whose Switches of the branch were made
+    in the loop: "has inputs from different frames"."""
+    kind, ref = ("resource", "") if variable == "VarHandleOp" else ("float", "Ref")
+    add = "AssignAddVariableOp(handle, given, ^at_in, dtype=float)"
+    text = f"""
+        x = Placeholder(dtype=float, shape=[])
+        v = {variable}(dtype=float, shape=[])
+        nought = Const(float 0)
+        zero = Const(int32 0)
+        n = Const(int32 3)
+        is_more = Greater(x, nought, T=float)
+        x_way = Switch(x, is_more, T=float)
+        v_way = {ref}Switch(v, is_more, T={kind})
+        zero_way = Switch(zero, is_more, T=int32)
+        n_way = Switch(n, is_more, T=int32)
+        handle = {ref}Enter(v_way:1, T={kind}, frame_name="loop", is_constant=true)
+        given = Enter(x_way:1, T=float, frame_name="loop", is_constant=true)
+        limit = Enter(n_way:1, T=int32, frame_name="loop", is_constant=true)
+        i = Enter(zero_way:1, T=int32, frame_name="loop")
+        at = Merge(i, next, T=int32, N=2)
+        less = Less(at, limit, T=int32)
+        go = LoopCond(less)
+        at_way = Switch(at, go, T=int32)
+        at_in = Identity(at_way:1, T=int32)
+        write = {add if not ref else "AssignAdd(handle, given, ^at_in, T=float)"}
+        one = Const(int32 1, ^write)
+        more = AddV2(at_in, one, T=int32)
+        next = NextIteration(more, T=int32)
+        end = Exit(at_way, T=int32)
+        done = Merge(zero_way, end, T=int32, N=2)
+        now = {"ReadVariableOp(v, ^done, dtype=float)" if not ref else "Identity(v, ^done, T=float)"}
+        y = Mul(now, x, T=float)
+    """
+    report = freeze_with_report(parse(text), "y", {"v": Tensor.from_numpy(np.float32(2))}, control_flow="lower")
+    assert any(
+        "read of 'v' after 'write' is not followed; the stored value is taken" in line for line in report.warnings
+    )
+    with Session(without_dead_updates(report.graph, ["y"])[0]) as session:
+        for number in (-1,) if ref else (3, -1):  # the other one is refused: it would change a constant
+            assert session.run(["y"], {"x": np.float32(number)})[0] == 2 * number
+
+
 def test_what_is_assigned_after_a_loop_is_followed() -> None:
     """TensorFlow 1.15 gives three times what the loop summed up."""
     text = LOOP.replace("BODY", PLAIN_BODY).replace("    y = Exit(", "    left = Exit(").replace(", ^write)", ")")

@@ -183,7 +183,7 @@ class AccessFinder:
         if followed and any(ways.enters(node.name) for node in writers):
             order = one_round(graph)
             loops = written_loops(graph, order, writers, [*reads, *(node.name for node in writers)], ways.enters)
-            followed = loops is not None and loops.keys().isdisjoint(calls)
+            followed = loops is not None and loops.keys().isdisjoint(calls) and not any(map(ways.are_branched, loops))
         loops = loops or {}
         behind = {node.name: descendants(order, [node.name]) for node in writers}
         before: dict[str, set[str]] = {}
@@ -313,6 +313,11 @@ class _BranchesOfUses:
             return []
         sources = map(self._graph.producer, self._way_in(self._graph[use]))
         return [source for source in sources if source.op in ENTER]
+
+    def are_branched(self, use: str) -> bool:
+        """Whether the loops of a use are in a branch."""
+        ops = [self._graph.producer(ref).op for ref in self._way_in(self._graph[use])]
+        return not BINARY_SWITCHES.isdisjoint(ops[: next(at for at, op in enumerate(ops) if op in ENTER)])
 
     def _way_in(self, use: Node) -> list[str]:
         """The tensors between a variable and a use of its handle."""
