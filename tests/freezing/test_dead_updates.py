@@ -1,5 +1,7 @@
 """Assignments that no answer of a served model depends on are dropped; others stay."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.assigned_values import with_assigned_values
 from pocketgraph.freezing.dead_updates import without_dead_updates
-from pocketgraph.graph import Tensor
+from pocketgraph.freezing.written_loops import Rounds
+from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import on_branches
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -764,6 +767,56 @@ def test_what_a_loop_in_a_branch_assigns_is_told(variable: str) -> None:
     with Session(without_dead_updates(report.graph, ["y"])[0]) as session:
         for number in (-1,) if ref else (3, -1):  # the other one is refused: it would change a constant
             assert session.run(["y"], {"x": np.float32(number)})[0] == 2 * number
+
+
+def _counting(count: int) -> Graph:
+    """A loop that adds to this many variables in turn, and carries as many values."""
+    frame = 'frame_name="loop"'
+    lines = [
+        "x = Placeholder(dtype=float, shape=[])", "n = Const(int32 3)", "zero = Const(int32 0)",
+        f"limit = Enter(n, T=int32, {frame}, is_constant=true)",
+        f"given = Enter(x, T=float, {frame}, is_constant=true)",
+        f"i = Enter(zero, T=int32, {frame})", "at = Merge(i, next, T=int32, N=2)", "less = Less(at, limit, T=int32)",
+        "go = LoopCond(less)", "at_way = Switch(at, go, T=int32)", "w = Identity(at_way:1, T=int32)",
+    ]  # fmt: skip
+    for k in range(count):
+        lines += [
+            f"v{k} = VarHandleOp(dtype=float, shape=[])", f"h{k} = Enter(v{k}, T=resource, {frame}, is_constant=true)",
+            f"w{k} = AssignAddVariableOp(h{k}, given, ^{f'w{k - 1}' if k else 'w'}, dtype=float)",
+            f"a{k} = Enter(x, T=float, {frame})", f"s{k} = Merge(a{k}, next{k}, T=float, N=2)",
+            f"s_way{k} = Switch(s{k}, go, T=float)", f"b{k} = Add(s_way{k}:1, given, T=float)",
+            f"next{k} = NextIteration(b{k}, T=float)", f"y{k} = Exit(s_way{k}, T=float)",
+        ]  # fmt: skip
+    last = ["one = Const(int32 1, ^w" + f"{count - 1})", "more = Add(w, one, T=int32)"]
+    return parse("\n".join([*lines, *last, "next = NextIteration(more, T=int32)", "end = Exit(at_way, T=int32)"]))
+
+
+def test_what_leaves_a_loop_waits_for_what_it_is_computed_with() -> None:
+    order = Rounds(_counting(3)).order
+    assert order["y1"].control_inputs == ("^next", "^next1")
+    assert order["end"].control_inputs == ("^next",)
+    assert order["s1"].inputs == ("a1",)
+
+
+def test_the_order_in_loops_takes_steps_by_their_size() -> None:
+    """Each value that left a loop was followed through all that the loop's condition waits for."""
+
+    def calls(count: int) -> int:
+        graph, found = _counting(count), 0
+        assert graph.consumers
+
+        def note(frame: object, event: str, arg: object) -> None:
+            nonlocal found
+            found += event == "call"
+
+        sys.setprofile(note)
+        try:
+            Rounds(graph)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert calls(200) < 2.5 * calls(100)
 
 
 def test_what_is_assigned_after_a_loop_is_followed() -> None:
