@@ -13,7 +13,7 @@ from pocketgraph.freezing.assignments import divides_in_turn, value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
-from pocketgraph.freezing.written_loops import WrittenLoop, in_turn, one_round, written_loops
+from pocketgraph.freezing.written_loops import Rounds, WrittenLoop, in_turn, written_loops
 from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
@@ -110,6 +110,7 @@ class AccessFinder:
         self._uses: dict[tuple[str, int], Use] = {}
         self._looked_at: Graph | None = None
         self._found: set[str] = set()
+        self._ordered: tuple[Graph, Rounds] | None = None
 
     def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses:
         """What uses a variable; not ``followed`` where assignments are in no order or not known."""
@@ -181,9 +182,10 @@ class AccessFinder:
         loops: Mapping[str, WrittenLoop] | None = {}
         order = graph
         if followed and any(ways.enters(node.name) for node in writers):
-            order = one_round(graph)
-            loops = written_loops(graph, order, writers, [*reads, *(node.name for node in writers)], ways.enters)
-            followed = loops is not None and loops.keys().isdisjoint(calls)
+            rounds = self._rounds(graph)
+            order = rounds.order
+            loops = written_loops(graph, rounds, writers, [*reads, *(node.name for node in writers)], ways.enters)
+            followed = loops is not None and loops.keys().isdisjoint(calls) and not any(map(ways.are_branched, loops))
         loops = loops or {}
         behind = {node.name: descendants(order, [node.name]) for node in writers}
         before: dict[str, set[str]] = {}
@@ -236,6 +238,12 @@ class AccessFinder:
             self._found = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
         return self._found
 
+    def _rounds(self, graph: Graph) -> Rounds:
+        """The order in the loops of a graph, kept until another one is asked for."""
+        if self._ordered is None or self._ordered[0] is not graph:
+            self._ordered = graph, Rounds(graph)
+        return self._ordered[1]
+
     def _called(self, node: Node, position: int) -> Use:
         """What the functions of a call do with the variable at this position of its inputs."""
         index = position - (len(opdefs.definition(node.op).inputs) - 1)
@@ -287,7 +295,9 @@ class _BranchesOfUses:
     def __init__(self, graph: Graph, holders: Collection[str]) -> None:
         self._graph = graph
         self._holders = holders
-        self._found = on_branches(graph) if holders and not graph.ops.isdisjoint(BINARY_SWITCHES) else {}
+        switches = [node for node in graph if node.op in BINARY_SWITCHES] if holders else []
+        branches = any(graph.producer(node.data_inputs[1]).op != "LoopCond" for node in switches)
+        self._found = on_branches(graph) if branches else {}
 
     def exclude(self, one: Node, other: Node) -> bool:
         """Whether never both of them run."""
@@ -313,6 +323,11 @@ class _BranchesOfUses:
             return []
         sources = map(self._graph.producer, self._way_in(self._graph[use]))
         return [source for source in sources if source.op in ENTER]
+
+    def are_branched(self, use: str) -> bool:
+        """Whether the loops of a use are in a branch."""
+        ops = [self._graph.producer(ref).op for ref in self._way_in(self._graph[use])]
+        return not BINARY_SWITCHES.isdisjoint(ops[: next(at for at, op in enumerate(ops) if op in ENTER)])
 
     def _way_in(self, use: Node) -> list[str]:
         """The tensors between a variable and a use of its handle."""

@@ -9,6 +9,7 @@ from pocketgraph.freezing.assignments import value_op
 from pocketgraph.graph import DType, Graph, Node, node_name
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, ENTER, EXIT, MERGE, NEXT_ITERATION
 from pocketgraph.graph.order import descendants, reachable
 
@@ -27,61 +28,87 @@ class WrittenLoop(NamedTuple):
     decides: frozenset[str]
 
 
-def one_round(graph: Graph) -> Graph:
-    """The graph of one round of each loop: a Merge goes without what earlier rounds give, and what leaves a loop waits
-    for what these did before it."""
-    frames: dict[str, bytes] = {}
-    nexts: dict[bytes, set[str]] = {}
-    for node in graph:
-        sources = [graph[node_name(ref)] for ref in node.data_inputs] if node.op in MERGE else []
-        earlier = {source.name for source in sources if source.op in NEXT_ITERATION}
-        if earlier:
-            frame = next((frame_of(source) for source in sources if source.op in ENTER), b"")
-            nexts.setdefault(frame, set()).update(earlier)
-            for switch in graph.consumers.get(node.name, ()):
-                exits = graph.consumers.get(switch.name, ()) if switch.op in BINARY_SWITCHES else ()
-                frames.update({one.name: frame for one in exits if one.op in EXIT})
-    back = set[str]().union(*nexts.values())
+class Rounds:
+    """The order of what one round of each loop does: a Merge goes without what earlier rounds give, and what leaves a
+    loop waits for what these did before it.
 
-    def cut(node: Node) -> Node:
-        if node.op in MERGE:
-            return node.replace(inputs=[ref for ref in node.inputs if node_name(ref) not in back])
-        if node.name not in frames:
-            return node
-        earlier = nexts[frames[node.name]] & reachable(graph, [node.name])
-        return node.replace(inputs=[*node.inputs, *(f"^{name}" for name in sorted(earlier))])
+    Attributes:
+        order: the graph of it.
+        conditions: the LoopCond of each loop, by frame.
+    """
 
-    return graph.map_nodes(cut)
+    def __init__(self, graph: Graph) -> None:
+        self.conditions: dict[bytes, str] = {}
+        self._decides: dict[bytes, frozenset[str]] = {}
+        frames: dict[str, bytes] = {}
+        nexts: dict[bytes, set[str]] = {}
+        for node in graph:
+            sources = [graph[node_name(ref)] for ref in node.data_inputs] if node.op in MERGE else []
+            earlier = {source.name for source in sources if source.op in NEXT_ITERATION}
+            if earlier:
+                frame = next((frame_of(source) for source in sources if source.op in ENTER), b"")
+                nexts.setdefault(frame, set()).update(earlier)
+                for switch in graph.consumers.get(node.name, ()):
+                    if switch.op not in BINARY_SWITCHES:
+                        continue
+                    exits = graph.consumers.get(switch.name, ())
+                    frames.update({one.name: frame for one in exits if one.op in EXIT})
+                    predicate = graph.producer(switch.data_inputs[1])
+                    if predicate.op == "LoopCond":
+                        self.conditions.setdefault(frame, predicate.name)
+        back = set[str]().union(*nexts.values())
+        none = set[str]()
+        needed = {frame: reachable(graph, [name]) for frame, name in self.conditions.items()}
+        shared = {frame: names & needed.get(frame, none) for frame, names in nexts.items()}
+
+        def cut(node: Node) -> Node:
+            if node.op in MERGE:
+                return node.replace(inputs=[ref for ref in node.inputs if node_name(ref) not in back])
+            if node.name not in frames:
+                return node
+            frame = frames[node.name]
+            apart = needed.get(frame, none)  # what all of its Exits wait for, looked at once
+            own = closure([node.name], lambda name: map(node_name, graph[name].inputs), lambda name: name not in apart)
+            earlier = shared[frame] | nexts[frame].intersection(own)
+            return node.replace(inputs=[*node.inputs, *(f"^{name}" for name in sorted(earlier))])
+
+        self.order = graph.map_nodes(cut)
+
+    def decides(self, frame: bytes) -> frozenset[str]:
+        """The names of the nodes that say whether a loop has one more round."""
+        if frame not in self._decides:
+            self._decides[frame] = frozenset(reachable(self.order, [self.conditions[frame]]))
+        return self._decides[frame]
 
 
 def written_loops(
-    graph: Graph, order: Graph, writers: Iterable[Node], uses: Iterable[str], enters: Callable[[str], list[Node]]
+    graph: Graph, rounds: Rounds, writers: Iterable[Node], uses: Iterable[str], enters: Callable[[str], list[Node]]
 ) -> dict[str, WrittenLoop] | None:
     """The loops that assign to a variable, by each use of the variable in them; None where one is inside another,
     assigns in its condition, or does not order what its rounds do.
 
     Args:
-        order: ``one_round`` of the graph.
+        rounds: those of the graph.
         enters: gives the Enters, from the outermost, that the handle of a use comes through.
     """
     ways = {name: found for name in uses if (found := enters(name))}
     by_frame: dict[bytes, WrittenLoop] = {}
-    rounds: dict[bytes, list[Node]] = {}
+    changes: dict[bytes, list[Node]] = {}
     for node in writers:
         if node.name not in ways:
             continue
         enter, *inner = ways[node.name]
         frame = frame_of(enter)
-        condition = _condition(graph, frame)
+        condition = rounds.conditions.get(frame)
         if inner or condition is None:
             return None
         if frame not in by_frame:
-            by_frame[frame] = WrittenLoop(enter, condition, frozenset(reachable(order, [condition])))
+            by_frame[frame] = WrittenLoop(enter, condition, rounds.decides(frame))
         if node.name in by_frame[frame].decides:
             return None
-        rounds.setdefault(frame, []).append(node)
+        changes.setdefault(frame, []).append(node)
     loops: dict[str, WrittenLoop] = {}
-    for frame, written in rounds.items():
+    for frame, written in changes.items():
         own = [name for name, (enter, *_) in ways.items() if frame_of(enter) == frame]
         sums = len(own) == len(written) and all(value_op(node.op) in ("AddV2", "Sub") for node in written)
         changing = {node.name for node in written}
@@ -98,18 +125,6 @@ def frame_of(enter: Node) -> bytes:
     """The name of the loop that an Enter leads into."""
     name = enter.attr("frame_name", b"")
     return name if isinstance(name, bytes) else str(name).encode()
-
-
-def _condition(graph: Graph, frame: bytes) -> str | None:
-    """The LoopCond of the loop of this frame; None where the loop is none that TensorFlow writes."""
-    for enter in graph:
-        if enter.op not in ENTER or frame_of(enter) != frame:
-            continue
-        for merge in graph.consumers.get(enter.name, ()):
-            for switch in graph.consumers.get(merge.name, ()):
-                if switch.op in BINARY_SWITCHES and graph.producer(switch.data_inputs[1]).op == "LoopCond":
-                    return graph.producer(switch.data_inputs[1]).name
-    return None
 
 
 class RoundValue:
