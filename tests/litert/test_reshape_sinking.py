@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import time
+
 import numpy as np
 import pytest
 
 from litert.parts import lowered
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.optimize import optimize_for_latency
+from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
 from pocketgraph.runtime import Session
 from support import assert_close
 
@@ -67,3 +72,43 @@ def same_on_both_engines(graph: Graph) -> None:
         for wanted in ("y", ["s", "y"]):
             for found, expected in zip(ours.run(wanted, {"x": X}), exact.run(wanted, {"x": X}), strict=True):
                 assert_close(found, expected, 1e-6)
+
+
+def test_layers_take_time_in_proportion_to_their_number() -> None:
+    """Eight times as many layers take some eight times as long; 64 times where each looks through those before it."""
+    few, many = (min(seconds(layers) for _ in range(3)) for layers in (1_000, 8_000))
+    assert many < 24 * few
+
+
+def seconds(layers: int) -> float:
+    """Processor time to put the reshape of each of these layers behind its bias."""
+    weights, bias, to_three, to_two = (
+        Value("constant", dtype, array.shape, Constant.of(array))
+        for dtype, array in (
+            (FLOAT, np.eye(2, dtype=np.float32)),
+            (FLOAT, np.ones(2, np.float32)),
+            (INT32, np.array([1, 1, 2], np.int32)),
+            (INT32, np.array([1, 2], np.int32)),
+        )
+    )
+    x = last = Value("x", FLOAT, (1, 2))
+    operations: list[Operation] = []
+    for _ in range(layers):
+        before, product, last = last, Value("p", FLOAT, (1, 2)), Value("l", FLOAT, (1, 2))
+        row, moved = Value("r", FLOAT, (1, 1, 2)), Value("m", FLOAT, (1, 1, 2))
+        operations += [
+            Operation("FULLY_CONNECTED", [before, weights, None], [product], {"activation": ""}, ()),
+            Operation("RESHAPE", [product, to_three], [row], {}, ()),
+            Operation("ADD", [row, bias], [moved], {"activation": ""}, ()),
+            Operation("RESHAPE", [moved, to_two], [last], {}, ()),
+        ]
+    program = Program([x], [last], operations)
+    gc.disable()  # what it takes depends on all else that is alive
+    start = time.process_time()
+    reshape_later(program)
+    taken = time.process_time() - start
+    gc.enable()
+    assert [operation.code for operation in program.operations] == layers * [
+        "FULLY_CONNECTED", "ADD", "RESHAPE", "RESHAPE"
+    ]  # fmt: skip
+    return taken

@@ -75,6 +75,38 @@ def test_a_text_without_dimensions_stays_a_text() -> None:
         assert run(op, *inputs)[0].item() == b"a", op
 
 
+@pytest.mark.parametrize(
+    ("count", "values", "wanted"),
+    [(0, 3.0, -1.0), (0, [], -1.0), (1, 3.0, 3.0), (1, [3.0], 3.0), (2, [3.0, 4.0], 4.0)],
+)
+def test_a_sparse_scalar_has_the_last_of_its_values_or_the_default(count: int, values: Any, wanted: float) -> None:
+    none = np.zeros(0, np.int64)
+    for dtype in (np.float32, object):
+        inputs = (np.zeros((count, 0), np.int64), none, np.array(values, dtype), np.array(-1.0, dtype))
+        (found,) = run("SparseToDense", *inputs, validate_indices=count < 2)
+        assert found.shape == ()
+        assert found.item() == wanted
+    with pytest.raises(RunError, match=r"indices\[1\] = \[\] is repeated"):
+        run("SparseToDense", np.zeros((2, 0), np.int64), none, np.float32(3), np.float32(-1))
+
+
+@pytest.mark.parametrize(
+    ("indices", "shape", "values", "needed"),
+    [
+        (np.zeros((0, 0)), [], [3], 0),
+        (np.zeros((0, 1)), [3], [3], 0),
+        (np.zeros(0), [3], [3], 0),
+        ([[0], [1]], [3], [3], 2),
+        ([[0], [1]], [3], [[3, 4]], 2),
+        (1, [3], [], 1),
+    ],
+)
+def test_sparse_values_are_one_for_each_index_or_a_scalar(indices: Any, shape: Any, values: Any, needed: int) -> None:
+    places, sizes, given = np.array(indices, np.int64), np.array(shape, np.int64), np.array(values, np.float32)
+    with pytest.raises(RunError, match=rf"where \[\] or \[{needed}\] is needed"):
+        run("SparseToDense", places, sizes, given, np.array(-1, np.float32))
+
+
 @pytest.mark.parametrize("method", [b"bilinear", b"nearest"])
 def test_crops_of_a_picture_without_channels(method: bytes) -> None:
     box, zero, size = np.array([[0, 0, 1, 1]], np.float32), np.zeros(1, np.int32), np.array([2, 2], np.int32)

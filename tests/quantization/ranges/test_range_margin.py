@@ -86,6 +86,27 @@ def test_what_a_sigmoid_squeezes_stays() -> None:
     assert named(before, "s:0") == named(after, "s:0")
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_what_a_layer_reads_beside_a_sigmoid_reaches_further(is_last: bool) -> None:
+    gate, layer = "g = Sigmoid(r, T=float)", "t = MatMul(r, b, T=float)"
+    lines = [layer, gate] if is_last else [gate, layer]
+    graph = parse("\n".join([
+        "x = Placeholder(dtype=float, shape=[1,16])", "h = MatMul(x, a, T=float)", "r = Relu6(h, T=float)", *lines,
+        "y = MatMul(g, b, T=float)",
+    ]))  # fmt: skip
+    rng = np.random.default_rng(0)
+    weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in (("a", (16, 32)), ("b", (32, 4)))]
+    program = float_program(Graph([*graph, *weights]), ["t", "y"] if is_last else ["y", "t"])
+    readers = [
+        operation.code for operation in program.operations if any(v and v.name == "r:0" for v in operation.inputs)
+    ]
+    assert readers == (["FULLY_CONNECTED", "LOGISTIC"] if is_last else ["LOGISTIC", "FULLY_CONNECTED"])
+    seen = observe(program, lambda: iter(given(100, 0.1)), 100, silent, 1)
+    before = {value: found.range for value, found in seen.items()}
+    after = with_range_margin(program, seen, before, 100)
+    assert named(after, "r:0").high == pytest.approx(1.1 * named(before, "r:0").high)
+
+
 def test_what_has_one_row_a_sample_reaches_further_the_fewer_samples_there_are() -> None:
     _, before, after = widened(pooled(), 100)
     assert named(after, "p:0").high == pytest.approx(1.1 * named(before, "p:0").high)

@@ -27,6 +27,8 @@ def sparse_to_dense(
     result = np.empty(shape, dtype=sparse_values.dtype)
     result[...] = default_value
     rows = sparse_indices.reshape(-1, len(shape)) if sparse_indices.ndim < 2 else sparse_indices
+    if sparse_values.shape not in ((), rows.shape[:1]):
+        raise ValueError(f"values of shape {list(sparse_values.shape)} where [] or [{len(rows)}] is needed")
     few = _few_places(rows, shape) if rows.size <= FEW and rows.ndim == 2 else None
     if few is not None and (not validate_indices or sorted(set(few)) == few):
         result.reshape(-1)[few] = sparse_values
@@ -34,7 +36,7 @@ def sparse_to_dense(
     if rows.shape[1] != len(shape) or bool(np.any((rows < 0) | (rows >= np.array(shape)))):
         raise ValueError(f"indices of shape {list(sparse_indices.shape)} do not point into {list(shape)}")
     if validate_indices and len(rows) > 1:
-        flat = np.ravel_multi_index(tuple(rows.T), shape)
+        flat = rows @ _strides(shape)
         steps = flat[1:] - flat[:-1]
         if bool((steps <= 0).any()):
             place = int(np.argmax(steps <= 0)) + 1
@@ -42,7 +44,10 @@ def sparse_to_dense(
                 f"indices[{place}] = {rows[place].tolist()} is "
                 f"{'repeated' if steps[place - 1] == 0 else 'out of order. Many sparse ops require sorted indices'}"
             )
-    result[tuple(rows.T) or ...] = sparse_values  # () would put the array itself into one of texts
+    if shape:
+        result[tuple(rows.T)] = sparse_values
+    elif len(rows):  # all are the one place of a scalar, the last is in it
+        result[...] = sparse_values.reshape(-1)[-1]
     return result
 
 

@@ -29,9 +29,9 @@ def reshape_later(program: Program) -> None:
     """Moves factors, offsets and activations from behind a reshape to the layer before it, which takes them in."""
     view = ValueUses(program)
     layers = {operation.outputs[0] for operation in program.operations if _may_take(operation)}
-    done: list[Operation] = []
-    for operation in program.operations:
-        done.append(operation)
+    done = [[operation] for operation in program.operations]  # what stands at the place of each
+    places = {operation: place for place, operation in enumerate(program.operations) if operation.code == "RESHAPE"}
+    for place, operation in enumerate(program.operations):
         found = _behind_reshape(operation, view, layers)
         if found is None:
             continue
@@ -39,7 +39,6 @@ def reshape_later(program: Program) -> None:
         source = before.operands[0]
         activation = operation.options.get("activation", "")
         moved, result = source, operation.outputs[0]
-        at = done.index(before)
         made: list[Operation] = []
         if operation.code in ARITHMETIC:
             first = Value(f"{result.name}/flat", FLOAT, source.shape)
@@ -55,15 +54,13 @@ def reshape_later(program: Program) -> None:
             moved = last
         else:
             layers.add(moved)
-        done.remove(before)
-        done.pop()
         reshape = reshaped(moved, result, before.nodes)
-        done[at:at] = made
-        done.append(reshape)
+        done[places[before]], done[place] = made, [reshape]
+        places[reshape] = place
         for other in (*made, reshape):
             view.producers[other.outputs[0]] = other
             view.uses[other.outputs[0]] = 1 if other is not reshape else view.uses[result]
-    program.operations = done
+    program.operations = [operation for some in done for operation in some]
 
 
 def _may_take(operation: Operation) -> bool:

@@ -21,8 +21,8 @@ from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.mixed_precision.sensitivity import scores
 from pocketgraph.quantization.ranges.range_selection import has_few_values
 
-NORMALIZATIONS = ("SOFTMAX", "LOG_SOFTMAX")
-SQUEEZED = ("LOGISTIC", "TANH")  # what these follow is as good as at its end there
+NORMALIZATIONS = {"SOFTMAX", "LOG_SOFTMAX"}
+SQUEEZED = {"LOGISTIC", "TANH"}  # what these follow is as good as at its end there
 
 
 def with_range_margin(
@@ -30,8 +30,8 @@ def with_range_margin(
 ) -> dict[Value, Range]:
     """The ranges, wider where other samples are likely to reach further.
 
-    Scores that a softmax follows get more at their upper end only, as the lower end is of next to no probability.
-    What a sigmoid or tanh follows is as good as at its end, and gets nothing.
+    Scores that only a softmax reads get more at their upper end only, as the lower end is of next to no probability.
+    What only a sigmoid or tanh reads is as good as at its end, and gets nothing.
 
     Args:
         program: the float program.
@@ -45,7 +45,8 @@ def with_range_margin(
         for value, span in ranges.items():
             if not has_few_values(seen[value]):
                 result[value] = _stretched(seen[value], span, more, more)
-    after = {value: operation.code for operation in program.operations for value in operation.inputs if value}
+    after = {value: {reader.code for reader in readers} for value, readers in program.consumers().items()}
+    squeezed = {value for value, codes in after.items() if codes <= SQUEEZED}
     judged = scores(program)
     more = min(step_limits.ONE_ROW_MARGIN_SHARE / math.sqrt(count), step_limits.MOST_ONE_ROW_MARGIN_SHARE)
     has_own = {v for o in program.operations if OPERATOR_RULES.get(o.code) is OperatorRule.FIXED for v in o.outputs}
@@ -53,15 +54,15 @@ def with_range_margin(
     for value, span in ranges.items():
         one = seen[value]  # what moves values about has the codes of what it moves, such as those of a picture
         is_one_row = bool(value.shape) and value.size == value.shape[-1] and not one.is_derived
-        if is_one_row and value not in has_own and after.get(value) not in SQUEEZED and not has_few_values(one):
+        if is_one_row and value not in has_own and value not in squeezed and not has_few_values(one):
             stretched = _stretched(one, span.union(one.range), more, more)
             result[value] = result[value].union(stretched)
     for value in judged:
         rows = seen[value].samples * value.size / max(value.shape[-1] if value.shape else 1, 1)
-        is_known = rows >= step_limits.FEW_SCORE_ROWS or after.get(value) in SQUEEZED
+        is_known = rows >= step_limits.FEW_SCORE_ROWS or value in squeezed
         if is_known or value not in ranges or value in program.inputs:
             continue
-        is_normalized = after.get(value) in NORMALIZATIONS
+        is_normalized = value in after and after[value] <= NORMALIZATIONS
         span = ranges[value] if is_normalized else ranges[value].union(seen[value].range)
         span = Range(span.low, max(span.high, seen[value].range.high))
         above = step_limits.SCORE_MARGIN_SHARE
