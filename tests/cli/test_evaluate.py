@@ -56,6 +56,20 @@ def test_a_model_of_numbers_is_judged_by_its_mean_error(tmp_path: pathlib.Path, 
     assert "true error" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("place", ["", "deep/net.tflite"])
+def test_the_folder_around_a_file_of_eight_bits_is_fed_numbers_as_the_file_is(
+    place: str, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    right = linear(tmp_path / "net.pb", 3)
+    np.savez(tmp_path / "data.npz", x=ROWS, targets=right)
+    file = tmp_path / "around" / "deep" / "net.tflite"
+    file.parent.mkdir(parents=True)
+    export(tmp_path / "net.pb", file, mode="static", io="uint8", samples={"x": ROWS})
+    (row,) = judged(capsys, tmp_path / "around" / place, "--data", tmp_path / "data.npz")
+    assert row["true_error"] < 0.02 * np.abs(right).max()
+    assert row["bytes"] == file.stat().st_size
+
+
 def test_a_table_tells_numbers_as_well(tmp_path: pathlib.Path, capsys: Any) -> None:
     right = linear(tmp_path / "net.pb", 1)
     np.savetxt(tmp_path / "rows.csv", np.hstack([ROWS, right + 2]), delimiter=",")

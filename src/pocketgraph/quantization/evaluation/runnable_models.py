@@ -16,6 +16,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import other_sizes_hint
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.freezing.ready_models import Tell, read_model
+from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import check_names, unknown_node_hint
 from pocketgraph.graph.tensor import Array
@@ -83,11 +84,11 @@ def check_feeds(feeds: Iterable[str], graphs: Sequence[Graph], said: str = "") -
 
 
 def is_litert(path: QuantizedBytes | str | os.PathLike[str]) -> bool:
-    """Whether a file is a LiteRT model."""
+    """Whether a file, or the only model in a folder, is one of LiteRT."""
     if not isinstance(path, (str, os.PathLike)):
         return True
     try:
-        with open(path, "rb") as file:
+        with open(model_path(path), "rb") as file:
             return file.read(AT + len(IDENTIFIER))[AT:] == IDENTIFIER
     except OSError:
         return False
@@ -244,7 +245,7 @@ class LiteRTModel:
         self._interpreter: IsolatedInterpreter | TrustedInterpreter
         self._made: bytes | None = None
         if isinstance(model, (str, os.PathLike)):
-            self.path = path = os.fspath(model)
+            self.path = path = model_path(model)
             try:
                 self.size: int | None = os.path.getsize(path)
                 self._interpreter = IsolatedInterpreter(path, threads)
