@@ -575,6 +575,30 @@ def test_rows_that_are_multiplied_and_divided_are_what_is_read(kind: str, op: st
         assert session.run(["y"], {"x": np.float32([-1, 0.5, 2])})[0].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("op", "expected"), [("Update", [1, 9, 3]), ("Add", [1, 11, 3]), ("Mul", [1, 18, 3]), ("Max", [1, 9, 3])]
+)
+@pytest.mark.parametrize("kind", ["Scatter", "ResourceScatter"])
+def test_one_row_without_an_axis_is_put(kind: str, op: str, expected: list[float]) -> None:
+    """TensorFlow 1.15 refuses a TensorScatter op whose updates have no axis: "must be at least rank 1"."""
+    resource = kind == "ResourceScatter"
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[])
+        v = {"VarHandleOp" if resource else "VariableV2"}(dtype=float, shape=[3])
+        row = Const(int32 1)
+        put = {kind}{op}(v, row, x, {"dtype" if resource else "T"}=float, Tindices=int32)
+        y = {"ReadVariableOp(v, ^put, dtype=float)" if resource else "Identity(v, ^put, T=float)"}
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32([1, 2, 3]))}
+    frozen = without_dead_updates(freeze(graph, "y", stored, control_flow="lower"), ["y"])[0]
+    for node in frozen:
+        if node.op.startswith("TensorScatter"):
+            with Session(frozen) as session:
+                assert [session.run([ref], {"x": np.float32(9)})[0].ndim for ref in node.data_inputs[1:]] == [2, 1]
+    with Session(frozen) as session:
+        assert session.run(["y"], {"x": np.float32(9)})[0].tolist() == expected
+
+
 @pytest.mark.parametrize("kind", ["Scatter", "ResourceScatter"])
 def test_whole_numbers_are_divided_where_no_row_comes_twice(kind: str) -> None:
     """TensorFlow 1.15 gives [1, 0], and [0, 7] for rows 0 and 0; the product of these divisors overflows to 0."""

@@ -56,8 +56,9 @@ def new_value(node: Node, before: str, dtype: DType, taken: set[str]) -> list[No
         last, zero = const(f"{name}/axis", -1, INT32), const(f"{name}/zero", 0, INT32)
         nodes = [
             last, zero,
-            Node(f"{name}/rows", "ExpandDims", [rows, last.name], {**types, "Tdim": INT32}),
-            Node(f"{name}/old", "GatherV2", [before, rows, zero.name],
+            Node(f"{name}/row", "ExpandDims", [rows, zero.name], {**types, "Tdim": INT32}),  # a number too
+            Node(f"{name}/rows", "ExpandDims", [f"{name}/row", last.name], {**types, "Tdim": INT32}),
+            Node(f"{name}/old", "GatherV2", [before, f"{name}/row", zero.name],
                  {"Tparams": dtype, "Tindices": types["T"], "Taxis": INT32}),
             Node(f"{name}/shape", "Shape", [f"{name}/old"], {"T": dtype, "out_type": INT32}),
             Node(f"{name}/updates", "BroadcastTo", [updates, f"{name}/shape"], {"T": dtype, "Tidx": INT32}),
@@ -68,7 +69,7 @@ def new_value(node: Node, before: str, dtype: DType, taken: set[str]) -> list[No
                 Node(f"{name}/whole", "Shape", [before], {"T": dtype, "out_type": INT32}),
                 Node(f"{name}/count", "GatherV2", [f"{name}/whole", zero.name, zero.name],
                      {"Tparams": INT32, "Tindices": INT32, "Taxis": INT32}),
-                Node(f"{name}/factors", "UnsortedSegmentProd", [f"{name}/updates", rows, f"{name}/count"],
+                Node(f"{name}/factors", "UnsortedSegmentProd", [f"{name}/updates", f"{name}/row", f"{name}/count"],
                      {"T": dtype, "Tindices": types["T"], "Tnumsegments": INT32}),
             ]  # fmt: skip
             operands = [f"{name}/factors"]
