@@ -172,6 +172,31 @@ def test_all_of_an_axis_is_known_where_another_size_of_a_slice_is_not() -> None:
     assert str(found.shape("z")) == "[?,?]"
 
 
+@pytest.mark.parametrize(
+    ("begin", "problem"),
+    [
+        ("[-5, 0]", "a slice begins at -5 of axis 0 of [2,3]; begin counts from 0 up"),
+        ("0", "a slice begins at one place for each of 2 axes, and begin is of shape []"),
+        ("[0]", "a slice begins at one place for each of 2 axes, and begin is of shape [1]"),
+        ("[0, 0, 0]", "a slice begins at one place for each of 2 axes, and begin is of shape [3]"),
+        ("[[0, 0]]", "a slice begins at one place for each of 2 axes, and begin is of shape [1, 2]"),
+        ("[1, 2]", ""),
+    ],
+)
+@pytest.mark.parametrize("size", ["Const(int32 [1, 1])", "Placeholder(dtype=int32, shape=[2])"])
+def test_where_a_slice_cannot_begin_is_told(begin: str, size: str, problem: str) -> None:
+    found = infer(
+        parse(f"""
+            x = Placeholder(dtype=float, shape=[2, 3])
+            b = Const(int32 {begin})
+            s = {size}
+            y = Slice(x, b, s, T=float, Index=int32)
+        """)
+    )
+    said = found.problems.get("y", "")
+    assert said.endswith(problem) if problem else not said
+
+
 def test_an_unknown_size_does_not_pass_for_a_known_one() -> None:
     """What divides or compares by an unknown size is unknown, even where most sizes would give the same."""
     found = infer(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.graph.shape import UNKNOWN, Shape
@@ -27,10 +29,26 @@ def _with_rest(sizes: Known, size: Shape, whole: Shape) -> Shape:
     return Shape([n if rest else own for rest, own, n in zip(is_rest, size.dims, whole.dims, strict=True)])
 
 
+def _begins(call: ShapeCall, rank: int | None) -> Sequence[int | None] | None:
+    """Where a slice begins at each axis, None where not known or -1, as in TensorFlow; None where nothing is known."""
+    found = call.known[1]
+    if found is None:
+        return None
+    numbers, known = (found, None) if isinstance(found, np.ndarray) else (found.numbers, found.known)
+    if numbers.ndim != 1 or rank not in (None, numbers.size):
+        axes = "each axis" if rank is None else f"each of {rank} axes"
+        raise GraphError(f"a slice begins at one place for {axes}, and begin is of shape {list(numbers.shape)}")
+    begin = [int(n) if n != -1 and (known is None or known[i]) else None for i, n in enumerate(numbers)]
+    for axis, start in enumerate(begin):
+        if start is not None and start < 0:
+            raise GraphError(f"a slice begins at {start} of axis {axis} of {call.shape(0)}; begin counts from 0 up")
+    return begin
+
+
 @shape_rule("Slice")
 def cut(call: ShapeCall) -> Shape:
-    shape, begin, size = call.shape(0), call.as_shape(1).dims, call.as_shape(2)
-    sizes = call.integers(2)
+    shape, size, sizes = call.shape(0), call.as_shape(2), call.integers(2)
+    begin = _begins(call, shape.rank if sizes is None else len(sizes))
     if sizes is None:
         ranks = [s for s in (shape.rank, size.rank) if s is not None]
         if not ranks:
