@@ -9,9 +9,9 @@ def main() -> None:
         from pocketgraph.cli.main import main as command_line
 
         command_line()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("error: stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(128 + getattr(stop, "number", 2))
 
 
 if __name__ == "__main__":

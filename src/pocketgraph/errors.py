@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable
 AGAIN = "copy, download or write it again"
 """What to do with a file that is damaged."""
 
+GOES_ON = "goes_on"
+"""The attribute of a KeyboardInterrupt that is true where something was kept from which the same call goes on."""
+
 
 def printable(text: str) -> str:
     """The text with everything but letters, signs, spaces, tabs and line ends escaped.

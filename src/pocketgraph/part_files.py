@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -11,11 +12,15 @@ ENDING = ".part"
 LONGEST_NAME = 255  # bytes of a file's name, on most file systems
 ROOM = 32  # bytes of them for what tells whose part it is
 
+_made: deque[str] = deque(maxlen=256)  # the last ones; few are written at once
+
 
 def part_name(target: str) -> str:
     """A name beside ``target`` that nobody else uses; it tells the process and the machine."""
     mark = f".{os.getpid()}.{_machine()}{os.urandom(4).hex()}{ENDING}"
-    return f"{_start_of_parts(target)}{mark}"
+    part = f"{_start_of_parts(target)}{mark}"
+    _made.append(os.path.abspath(part))
+    return part
 
 
 @contextlib.contextmanager
@@ -74,14 +79,23 @@ def remove_abandoned(target: str) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
             if name.startswith(f"{start}.") and name.endswith(ENDING) and is_abandoned(name):
-                path = os.path.join(folder, name)
-                with contextlib.suppress(OSError):
-                    if os.path.isdir(path) and not os.path.islink(path):
-                        import shutil
+                _remove(os.path.join(folder, name))
 
-                        shutil.rmtree(path)
-                    else:
-                        os.unlink(path)
+
+def remove_own() -> None:
+    """Removes what this process has not ended writing: it is about to end at once."""
+    for part in [*_made]:
+        _remove(part)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            import shutil
+
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
 
 
 def _start_of_parts(target: str) -> str:

@@ -8,7 +8,9 @@ import os
 import pathlib
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from command_line import call
 from pocketgraph.apps.shipping import form_gain
 from pocketgraph.apps.shipping.answer_judging import kept_answers
 from pocketgraph.apps.shipping.form_gain import comparison
-from pocketgraph.apps.shipping.resuming import key_of
+from pocketgraph.apps.shipping.resuming import key_of, made_folder
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
@@ -170,6 +172,26 @@ def test_two_calls_for_one_folder_come_one_after_the_other(tmp_path: pathlib.Pat
     assert sorted(each.is_resumed for each in made) == [False, True]
     waiting = f"another call ships into '{tmp_path / 'out'}': waiting for it to end"
     assert sorted(waiting in each for each in told) == [False, True]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
+def test_a_call_that_waited_for_one_that_failed_leaves_no_folder_when_it_fails(tmp_path: pathlib.Path) -> None:
+    begun, waited = Event(), Event()
+
+    def fails(notify: Callable[[str], object]) -> None:
+        with made_folder(str(tmp_path / "out"), notify):
+            begun.set()
+            assert waited.wait(60)
+            raise ValueError
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(fails, print)
+        assert begun.wait(60)
+        with pytest.raises(ValueError):
+            fails(lambda said: waited.set())
+        with pytest.raises(ValueError):
+            first.result()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:

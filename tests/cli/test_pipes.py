@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from pocketgraph.cli.shared import ending
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import load, save
@@ -83,10 +84,12 @@ def test_a_pipe_that_temporary_files_have_no_room_for(model: pathlib.Path, tmp_p
     assert list(tmp_path.iterdir()) == [model]
 
 
-def waiting_for_a_pipe(tmp_path: pathlib.Path) -> tuple[subprocess.Popen[bytes], pathlib.Path]:
+def waiting_for_a_pipe(
+    tmp_path: pathlib.Path, program: list[str] = PROGRAM
+) -> tuple[subprocess.Popen[bytes], pathlib.Path]:
     """A command that waits for its model, and the file that what came in so far is in."""
     waiting = subprocess.Popen(
-        [*PROGRAM, "identify", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*program, "identify", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     until = time.monotonic() + 60
@@ -126,6 +129,61 @@ def test_a_command_that_is_ended_takes_its_files_with_it(names: list[str], tmp_p
     assert waiting.returncode == 128 + signal.Signals[names[0]]
     assert said.lstrip() == ("error: stopped\n" if names == ["SIGINT"] else f"error: stopped by {names[0]}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+NATIVE = """
+import ctypes, time
+from pocketgraph.cli.main import main
+from pocketgraph.cli.shared import pipes
+
+def native(*_):
+    mutex = ctypes.create_string_buffer(256)  # zeros are a mutex that nobody holds
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
+def cleaning(*_):
+    try:
+        time.sleep(1000)
+    finally:
+        native()
+
+pipes.shutil.copyfileobj = {what}
+main()
+"""
+"""A command that waits in native code, from which no signal wakes it."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the mutex is Linux's")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_native_code_keeps_no_command_from_its_end(name: str, tmp_path: pathlib.Path) -> None:
+    waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what="native")])
+    with waiting:
+        time.sleep(0.5)
+        waiting.send_signal(signal.Signals[name])
+        try:
+            _, said = waiting.communicate(timeout=60)
+        finally:
+            waiting.kill()
+    assert waiting.returncode == 128 + signal.Signals[name]
+    assert said.decode() == f"\nerror: stopped by {name}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the mutex is Linux's")
+def test_a_second_signal_ends_a_command_that_cleans_up_for_long(tmp_path: pathlib.Path) -> None:
+    waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what="cleaning")])
+    with waiting:
+        try:
+            time.sleep(0.5)
+            waiting.send_signal(signal.SIGTERM)
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiting.wait(4)  # longer than Python may take to handle it
+            asked = time.monotonic()
+            waiting.send_signal(signal.SIGTERM)
+            assert waiting.wait(60) == 128 + signal.SIGTERM
+        finally:
+            waiting.kill()
+    assert time.monotonic() - asked < ending.MOST / 2
 
 
 @pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])

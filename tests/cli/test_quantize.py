@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph import Session
+from pocketgraph.cli.shared.ending import Ended
 from pocketgraph.formats import save
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
@@ -222,7 +224,14 @@ def test_recordings_go_through_the_front_of_the_graph(tmp_path: pathlib.Path, ca
     assert "0.wav is left out: this is no recording: Header mismatch" in capsys.readouterr().err
 
 
-def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("stop", "code", "said"),
+    [(KeyboardInterrupt(), 130, "stopped"), (Ended(signal.SIGTERM), 143, "stopped by SIGTERM")],
+    ids=["Ctrl-C", "SIGTERM"],
+)
+def test_an_interrupted_call_goes_on(
+    stop: KeyboardInterrupt, code: int, said: str, small: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pocketgraph.quantization.fitting import weight_fitting
 
     flags = ["quantize", small / "net.pb", "--calibrate", small / "cal.npz"]
@@ -232,14 +241,23 @@ def test_an_interrupted_call_goes_on(small: pathlib.Path, capsys: Any, monkeypat
     def once(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:
-            raise KeyboardInterrupt
+            raise stop
         return fitted(*arguments)
 
+    def at_once(*arguments: Any, **options: Any) -> Any:
+        raise type(stop)(*stop.args)
+
+    capsys.readouterr()
+    with monkeypatch.context() as patched:
+        patched.setattr("pocketgraph.quantization.quantizer.quantize_within", at_once)
+        assert call(*flags, "-o", small / "net.tflite") == code
+    assert capsys.readouterr().err.endswith(f"error: {said}\n")
+    assert not list(small.glob("*.resume.npz"))
     with monkeypatch.context() as patched:
         patched.setattr(weight_fitting, "fitted_codes", once)
-        assert call(*flags, "-o", small / "net.tflite") != 0
+        assert call(*flags, "-o", small / "net.tflite") == code
     assert not (small / "net.tflite").exists()
-    capsys.readouterr()
+    assert capsys.readouterr().err.endswith(f"error: {said}; the same call made again goes on from here\n")
     assert call(*flags, "-o", small / "net.tflite") == 0
     assert "going on from an interrupted call" in capsys.readouterr().err
     assert (small / "net.tflite").read_bytes() == (small / "whole.tflite").read_bytes()

@@ -6,25 +6,24 @@ import atexit
 import codecs
 import gc
 import io
-import math
 import os
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from types import FrameType
 from typing import Any
 
 import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, completes_words
+from pocketgraph.cli.shared.ending import Ended, ends_when_asked
 from pocketgraph.cli.shared.keys import opens_sealed_models
 from pocketgraph.cli.shared.options import names_value, takes_both_spellings
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
-from pocketgraph.errors import PocketgraphError, did_you_mean
+from pocketgraph.errors import GOES_ON, PocketgraphError, did_you_mean
+from pocketgraph.part_files import remove_own
 from pocketgraph.version import VERSION
 
 ROAD = {
@@ -128,9 +127,6 @@ WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "co
 LONGEST_ERROR = 4000  # letters; a name or a line of a hostile file may have millions
 NAMES = 24  # columns; descriptions of the few commands with longer names begin in the next line
 
-RESUMED = frozenset({"quantize", "retrain", "ship"})
-"""Commands that go on where an interrupted call was."""
-
 EPILOG = """\b
 From a TensorFlow 1 training directory to a model that ships:
   pocketgraph freeze_graph training/ -o frozen.pb
@@ -211,10 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(str(error), error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.Abort:
-        fail(f"stopped{_how_to_go_on(typed)}", 130)
-    except Ended as end:
-        fail(f"stopped by {signal.Signals(end.number).name}{_how_to_go_on(typed)}", 128 + end.number)
+    except click.Abort as abort:
+        fail(*_stopped(abort.__context__))
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         sys.exit(2)
@@ -234,41 +228,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(f"{place}{error.strerror or error}" + (f"; {near('')}" if error.filename == "" else ""), 1)
 
 
-def _how_to_go_on(typed: Sequence[str]) -> str:
-    return "; the same call made again goes on from here" if typed and typed[0] in RESUMED else ""
-
-
-class Ended(BaseException):
-    """The system, or somebody who is not at the keyboard, asks the process to end.
-
-    Attributes:
-        number: the signal's.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-def _ends_when_asked() -> None:
-    """Has SIGTERM and SIGHUP clean up as Ctrl-C does, where nobody has them ignored, such as nohup.
-
-    One more in the same second is the same wish: timeout sends two. A later one ends what cleans up too slowly.
-    """
-    asked = math.inf
-
-    def end(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked == math.inf:
-            asked = time.monotonic()
-            raise Ended(number)
-        if time.monotonic() - asked > 1:
-            os._exit(128 + number)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, end)
+def _stopped(end: BaseException | None) -> tuple[str, int]:
+    """What is said of a KeyboardInterrupt, and the exit code."""
+    number, by = (end.number, f" by {signal.Signals(end.number).name}") if isinstance(end, Ended) else (2, "")
+    on = "; the same call made again goes on from here" if getattr(end, GOES_ON, False) else ""
+    return f"stopped{by}{on}", 128 + number
 
 
 def _at_home(word: str) -> str:
@@ -286,8 +250,9 @@ def _own_process() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  as long as the process
-    _ends_when_asked()
+    ends_when_asked()
     os.environ.setdefault(*SOON_ASLEEP)  # NumPy reads it when it is loaded
+    atexit.register(remove_own)  # what an exception still holds open
     atexit.register(gc.freeze)  # of a process that ends, Python would look for garbage three times
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

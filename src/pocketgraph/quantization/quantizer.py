@@ -246,13 +246,10 @@ class Quantizer:
                 may_be_logits=may_give_logits(self.graphs[0], self.outputs[0]) if is_single else None,
             )
 
-        try:
+        with kept.kept_when_stopped():
             outcome, found = quantize_within(
                 self.program, samples, len(data), options, budget, judged, progress, kept, of_two=is_single
             )
-        except KeyboardInterrupt:
-            kept.save()
-            raise
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data

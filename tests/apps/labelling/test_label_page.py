@@ -71,6 +71,20 @@ def text_is(page: Any, selector: str, text: str) -> None:
     until(page, f"document.querySelector({json.dumps(selector)})?.textContent.includes({json.dumps(text)})")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_server_that_is_ended_says_what_is_next(how: signal.Signals, tmp_path: pathlib.Path) -> None:
+    photos_in(tmp_path / "photos", 2)
+    flags = [tmp_path / "photos", "--classes=cat,dog", "--rater=ann", "-o", tmp_path / "l.jsonl", "--port=0"]
+    with started(*flags) as (url, process):
+        with urllib.request.urlopen(url) as answer:  # it serves by now
+            assert answer.status == 200
+        process.send_signal(how)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "l.jsonl; next:\n  pocketgraph dataset export " in said
+
+
 def test_200_photos_and_a_server_that_is_killed_lose_no_decision(tmp_path: pathlib.Path) -> None:
     names = photos_in(tmp_path / "photos", 200)
     place = tmp_path / "l.jsonl"

@@ -15,7 +15,7 @@ from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained, retrain
 from pocketgraph.apps.retraining.trained_tail import tail_of
-from pocketgraph.errors import GraphError, RunError
+from pocketgraph.errors import GOES_ON, GraphError, RunError
 from pocketgraph.formats import save, to_bytes
 from pocketgraph.graph import Graph
 from support import with_weights
@@ -131,8 +131,9 @@ def test_a_call_that_was_stopped_goes_on_and_gives_the_same_bytes(
         if stage == "training" and done >= total / 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stopped:
         tuned(stripes, bottleneck_dir=kept, progress=stop)
+    assert vars(stopped.value) == {GOES_ON: True}
     told: list[tuple[str, int]] = []
     again = tuned(stripes, bottleneck_dir=kept, progress=lambda stage, done, total: told.append((stage, done)))
     assert to_bytes(again.graph) == whole

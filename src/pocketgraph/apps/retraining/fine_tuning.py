@@ -125,14 +125,11 @@ def fine_tuned(
         f"{cached.identity} {tuning} {seed} {shares}".encode() + rows.tobytes() + head.weights.tobytes()
     )
     state = ResumeState(os.path.join(folder, STATE) if folder else None, key.hexdigest())
-    try:
+    with state.kept_when_stopped():
         made = training.run(
             rows, classes, validation=validation, shares=shares, seed=seed, state=state,
             progress=progress and partial(progress, "training"), on_step=on_step,
         )  # fmt: skip
-    except KeyboardInterrupt:
-        state.save()
-        raise
     state.remove()
     return made
 

@@ -49,15 +49,16 @@ def made_folder(folder: str, notify: Notify) -> Iterator[None]:
     is_new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
     waiting = f"another call ships into '{folder}': waiting for it to end"
-    try:
-        with turn(folder, math.inf, lambda: notify(waiting)):
-            os.makedirs(folder, exist_ok=True)  # the other may have failed, and taken it away
+    with turn(folder, math.inf, lambda: notify(waiting)):
+        is_new = is_new or not os.path.isdir(folder)  # the other may have failed, and taken it away
+        os.makedirs(folder, exist_ok=True)
+        try:
             yield
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-        raise
+        except BaseException:
+            if is_new:
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+            raise
 
 
 def keep(shipment: Shipment, key: str) -> None:

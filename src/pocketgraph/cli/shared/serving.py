@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -44,5 +45,8 @@ def serve(server: PageServer, what: str, browser: bool) -> None:
     has_screen = os.environ.get("DISPLAY") or os.name == "nt" or os.uname().sysname == "Darwin"
     if browser and server.place.is_private and has_screen:
         webbrowser.open(url)
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and callable(signal.getsignal(hangup)):  # the server ends by SIGTERM and Ctrl-C in order
+        signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
     with contextlib.suppress(KeyboardInterrupt):
         server.run()

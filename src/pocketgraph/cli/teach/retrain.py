@@ -15,7 +15,7 @@ import click
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.options import default_place, page_place, seed_option, together
 from pocketgraph.cli.shared.output import CALLED, echo
-from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
+from pocketgraph.errors import GOES_ON, FormatError, PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -344,4 +344,8 @@ def _removed_on_errors(folder: str) -> Iterator[None]:
         yield
     except PocketgraphError:
         shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except KeyboardInterrupt as stop:
+        if os.path.isdir(folder):
+            vars(stop)[GOES_ON] = True
         raise

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import GOES_ON
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph.tensor import Array
 
@@ -58,6 +61,16 @@ class ResumeState:
         write_atomically(self.path, buffer.getvalue())
         self._saved = time.monotonic()
         self._pause = PAUSE_RATIO * (self._saved - start)
+
+    @contextlib.contextmanager
+    def kept_when_stopped(self) -> Iterator[None]:
+        """Writes the file when Ctrl-C or a signal stops what is done meanwhile; the exception tells so by GOES_ON."""
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            self.save()
+            vars(stop)[GOES_ON] = self.path is not None and bool(self._arrays)
+            raise
 
     def remove(self) -> None:
         """Deletes the file: the work is done."""
