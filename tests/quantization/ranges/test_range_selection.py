@@ -114,19 +114,6 @@ def test_every_choice_stays_within_what_was_seen_and_outliers_are_cut_where_that
     assert exact[1:].mean() < plain[1:].mean()
 
 
-@pytest.mark.parametrize(("largest", "is_cut"), [(4.1, False), (9.0, True)])
-def test_values_are_cut_off_only_where_that_takes_enough_from_the_error(largest: float, is_cut: bool) -> None:
-    rng = np.random.default_rng(5)
-    values = np.minimum(np.abs(rng.normal(0, 1, 120_000)), 4.0)
-    values[7] = largest
-    found = seen(*np.split(values, 60))
-    cut = choose(found, "mse")
-    gain = 10 * np.log10(squared_error(found, found.range) / squared_error(found, cut))
-    assert cut.high < largest
-    assert (gain > 0.3) == is_cut
-    assert choose(found, "auto") == (cut if is_cut else found.range)
-
-
 def test_an_unknown_choice_is_named_with_what_there_is() -> None:
     with pytest.raises(UsageError, match="did you mean 'minmax'"):
         choose(seen(np.ones(2)), "minimax")

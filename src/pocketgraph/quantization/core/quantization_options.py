@@ -42,7 +42,7 @@ class QuantizationOptions:
 
     Attributes:
         ranges: how activation ranges are chosen: ``minmax``, ``percentile``, ``mse``, ``entropy``, or ``auto``, which
-            takes for each tensor the one with the least squared error, and cuts nothing off for less than 0.3 dB.
+            takes for each tensor the one with the least squared error.
         rounding: how weights are: ``fitted`` to the results of their layer, the same with ``adaround`` to choose the
             codes, ``nearest`` with ``corrected`` biases, or just ``nearest``.
         equalize: whether channels are made even across layers first.

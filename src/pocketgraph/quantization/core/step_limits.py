@@ -21,7 +21,6 @@ OUTLIER_REACH = 8.0  # times as far as nine of ten samples, from which a sample 
 MOST_OUTLIERS_SHARE = 0.05  # of the samples; when more reach that far, that is how the data are
 
 # Ranges
-MOST_ERROR_OF_CLIPPED = 10 ** (-0.3 / 10)  # share of the squared error without clipping: 0.3 dB less
 INT16_MARGIN = 2.0  # times the samples' reach that int16 codes have: one bit of sixteen is easily spared
 FEW_SCORE_ROWS = 4096  # more of them, as of all places of a picture, show how far they reach
 SCORE_MARGIN_SHARE = 0.25  # of the largest score seen

@@ -12,7 +12,6 @@ import numpy as np
 from pocketgraph import cluster
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph.tensor import Array
-from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import HIGHEST, LOWEST, Range, dequantized, quantized
@@ -62,16 +61,13 @@ CHOICES: dict[str, Callable[[Observation], Range]] = {
 def choose(seen: Observation, method: str) -> Range:
     """The range by one of the methods; ``auto`` takes the one with the least squared error.
 
-    It cuts nothing off where that gains little: what is cut off of other samples is more, as the range was chosen for
-    these, and often all of it is in one sample.
-
     Raises:
         UsageError: there is no such method.
     """
     if method == "auto":
         shares, errors = _Candidates(_shares(seen)), _squared_errors(seen)  # once for the two that search
         spans = [min_max(seen), percentile(seen), shares.best(errors), shares.best(_divergences(seen))]
-        return beside_ties(seen, _Candidates(spans).best(errors, step_limits.MOST_ERROR_OF_CLIPPED))
+        return beside_ties(seen, _Candidates(spans).best(errors))
     if method not in CHOICES:
         hint = did_you_mean(method, CHOICES) or f"there are {', '.join(CHOICES)} and auto"
         raise UsageError(f"there is no way '{method}' to choose ranges", hint=hint)
@@ -106,11 +102,8 @@ class _Candidates:
         self.scales = np.array([one.scales[0] for one in quantizations])
         self.zeros = np.array([one.zero_points[0] for one in quantizations])
 
-    def best(self, costs: Costs, most: float = 1.0) -> Range:
-        """The one of least cost; another than the first only for at most this share of the first one's."""
-        found = costs(self.scales, self.zeros)
-        found[0] *= most
-        return self.spans[int(np.argmin(found))]
+    def best(self, costs: Costs) -> Range:
+        return self.spans[int(np.argmin(costs(self.scales, self.zeros)))]
 
 
 def _shares(seen: Observation) -> Iterator[Range]:
