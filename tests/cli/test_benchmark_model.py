@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -180,11 +181,21 @@ def test_programs_side_by_side(model: str) -> None:
     assert openvino["problem"] == "" or "not installed" in openvino["problem"]
 
 
-def test_a_saved_model_is_frozen_for_other_programs() -> None:
+def test_a_graph_in_a_folder_is_compared_as_it_is(model: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "around" / "deep").mkdir(parents=True)
+    shutil.copy(model, tmp_path / "around" / "deep")
+    said = run(str(tmp_path / "around"), "--max_num_runs=2", "--json", "--compare=reference,litert").output
+    reference, litert = json.loads(said)["compared"]
+    assert (reference["problem"], litert["problem"]) == ("", "")
+    assert litert["difference"] < 1e-6
+
+
+@pytest.mark.parametrize("place", ["", "saved_model.pb"])
+def test_a_saved_model_is_frozen_for_other_programs(place: str) -> None:
     """Its variables lie in files that they would not find."""
     folder = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "saved_models" / "on_device"
     said = run(
-        str(folder), "--input_layer=infer_words", "--input_layer_shape=1,5", "--max_num_runs=2", "--json",
+        str(folder / place), "--input_layer=infer_words", "--input_layer_shape=1,5", "--max_num_runs=2", "--json",
         "--compare=reference,auto",
     ).output  # fmt: skip
     reference, auto = json.loads(said)["compared"]

@@ -13,6 +13,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.freezing.ready_models import for_session, read_model
+from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.passes.training_switches import switches_note, values_in_use
@@ -184,4 +185,4 @@ def _with_switches(
 
 def _is_of_a_runtime(model: Model) -> bool:
     """Whether a model is of a form that does not read recordings itself."""
-    return is_model_file(model) if isinstance(model, Graph) else path_of(model).endswith(OF_RUNTIMES)
+    return is_model_file(model) if isinstance(model, Graph) else model_path(model).endswith(OF_RUNTIMES)

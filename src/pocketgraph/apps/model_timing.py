@@ -14,6 +14,7 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import for_session
+from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -200,7 +201,7 @@ def timed_programs(
     """
     if not outputs:
         raise UsageError("programs are compared by what is fetched", hint="name an output")
-    graph = freeze(path, outputs) if os.path.isdir(path) else session.graph
+    graph = freeze(path, outputs) if os.path.isdir(model_path(path)) else session.graph
     return compare(
         graph, layers, outputs, programs, threads=session.threads, max_runs=limits.max_runs,
         max_seconds=limits.max_seconds, python=python, beside=path,
