@@ -57,7 +57,7 @@ def test_floats_too_large_to_tell_whole_numbers_apart_are_no_classes() -> None:
         ("class_indices.json", '{"dog": 1, "cat": 0, "big owl": 2}'),
         ("blanks.json", '["cat", " dog ", "big\\nowl"]'),
         ("metadata.json", '{"imageSize": 224, "labels": ["cat", "dog", "big owl"]}'),
-        ("config.json", '{"model_type": "vit", "id2label": {"0": "cat", "1": "dog", "2": "big owl"}}'),
+        ("config.json", '{"model_type": "vit", "labels": [], "id2label": {"0": "cat", "1": "dog", "2": "big owl"}}'),
         ("yamnet_class_map.csv", '\ufeffindex,mid,display_name\r\n0,/m/1,cat\r\n2,/m/3,"big owl"\r\n1,/m/2,dog\r\n'),
         ("plain.csv", "cat\ndog\nbig owl\n"),
         ("headed.csv", "label\ncat\ndog\nbig owl\n"),

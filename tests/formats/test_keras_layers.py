@@ -99,9 +99,11 @@ def test_its_folder_is_the_model(tmp_path: pathlib.Path, capsys: pytest.CaptureF
     path = written(tmp_path, next(iter(MODELS)))
     assert print_graph(pocketgraph.load(tmp_path)) == print_graph(pocketgraph.load(path))
     assert call("summarize", tmp_path) == 0
-    path.rename(tmp_path / "other.json")
+    other = path.rename(tmp_path / "other.json")
+    assert print_graph(pocketgraph.load(tmp_path)) == print_graph(pocketgraph.load(other))  # the only one there
+    (tmp_path / "second.json").write_bytes(other.read_bytes())
     assert call("summarize", tmp_path) == 1
-    assert f"give what is inside, such as {tmp_path / 'other.json'}" in capsys.readouterr().err
+    assert f"give what is inside, such as {other} or {tmp_path / 'second.json'}" in capsys.readouterr().err
 
 
 def layers_of(described: dict[str, Any]) -> list[dict[str, Any]]:

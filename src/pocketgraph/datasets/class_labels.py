@@ -272,8 +272,8 @@ def _of_json(text: str, place: str, *, is_named: bool) -> list[str]:
     try:
         found = json.loads(text)
         if isinstance(found, dict):
-            whole = found if is_named else None
-            found = next((found[key] for key in NAME_KEYS if isinstance(found.get(key), (list, dict))), whole)
+            held = [found.get(key) for key in NAME_KEYS]
+            found = next((one for one in held if one and isinstance(one, (list, dict))), found if is_named else None)
         if isinstance(found, list):
             found = {str(at): name for at, name in enumerate(found)}
         elif len(found) > 1 and _are_places(list(found.values())):
