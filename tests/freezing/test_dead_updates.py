@@ -463,6 +463,7 @@ def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds
         ("Slice(read, nought, ones, T=float, Index=int32)", [1]),
         ("StridedSlice(read, nought, two, ones, T=float, Index=int32)", [10, 20]),
         ("StridedSlice(read, nought, ones, ones, T=float, Index=int32)", [1]),
+        ("StridedSlice(read, nought, two, filled, T=float, Index=int32)", [10, 20]),
         ("StridedSlice(read, noughts, sizes, both, T=float, Index=int32, new_axis_mask=1, end_mask=2)", [[10, 20]]),
         ("StridedSlice(read, noughts, sizes, both, T=float, Index=int32, new_axis_mask=2)", [[10], [20]]),
         ("StridedSlice(read, noughts, both, both, T=float, Index=int32, new_axis_mask=2)", [[1]]),
@@ -487,6 +488,7 @@ def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, exp
         noughts = Const(int32 [0, 0])
         both = Const(int32 [1, 1])
         ones = Const(int32 [1])
+        filled = Fill(ones, one, T=int32, index_type=int32)
         two = Const(int32 [2])
         rest = Const(int32 [-1])
         none = Const(int32 [[0, 0]])

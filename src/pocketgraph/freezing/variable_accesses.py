@@ -46,7 +46,10 @@ def takes_everything(graph: Graph, node: Node, shape: Shape) -> bool:
     TensorFlow's kernels hand on its memory then."""
     if node.op not in ("Slice", "StridedSlice", "Pad", "Tile", "Transpose"):
         return False
-    told = [graph.constant(ref) for ref in node.data_inputs[1:]]
+    refs = list(node.data_inputs[1:])
+    if node.op == "StridedSlice" and graph.producer(refs[2]).op == "Fill":  # what tf.strided_slice makes of no strides
+        refs[2] = graph.producer(refs[2]).data_inputs[1]
+    told = [graph.constant(ref) for ref in refs]
     values = [one.numpy().ravel().tolist() for one in told if one is not None]
     if len(values) < len(told) or not values:
         return False
