@@ -459,6 +459,18 @@ def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds
         ("Slice(read, nought, rest, T=float, Index=int32)", [10, 20]),
         ("StridedSlice(v, nought, nought, ones, T=float, Index=int32, begin_mask=1, end_mask=1)", [10, 20]),
         ("StridedSlice(v, nought, nought, rest, T=float, Index=int32, begin_mask=1, end_mask=1)", [2, 1]),
+        ("Slice(read, nought, two, T=float, Index=int32)", [10, 20]),
+        ("Slice(read, nought, ones, T=float, Index=int32)", [1]),
+        ("StridedSlice(read, nought, two, ones, T=float, Index=int32)", [10, 20]),
+        ("StridedSlice(read, nought, ones, ones, T=float, Index=int32)", [1]),
+        ("StridedSlice(read, nought, two, filled, T=float, Index=int32)", [10, 20]),
+        ("StridedSlice(read, noughts, sizes, both, T=float, Index=int32, new_axis_mask=1, end_mask=2)", [[10, 20]]),
+        ("StridedSlice(read, noughts, sizes, both, T=float, Index=int32, new_axis_mask=2)", [[10], [20]]),
+        ("StridedSlice(read, noughts, both, both, T=float, Index=int32, new_axis_mask=2)", [[1]]),
+        (
+            "StridedSlice(read, noughts, sizes, both, T=float, Index=int32, ellipsis_mask=1, new_axis_mask=2)",
+            [[10], [20]],
+        ),
         ("Pad(read, none, T=float, Tpaddings=int32)", [10, 20]),
         ("Tile(read, ones, T=float, Tmultiples=int32)", [10, 20]),
         ("Tile(read, two, T=float, Tmultiples=int32)", [1, 2, 1, 2]),
@@ -473,7 +485,10 @@ def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, exp
         sizes = Const(int32 [2, 1])
         one = Const(int32 1)
         nought = Const(int32 [0])
+        noughts = Const(int32 [0, 0])
+        both = Const(int32 [1, 1])
         ones = Const(int32 [1])
+        filled = Fill(ones, one, T=int32, index_type=int32)
         two = Const(int32 [2])
         rest = Const(int32 [-1])
         none = Const(int32 [[0, 0]])

@@ -301,7 +301,7 @@ class _Copies:
                 continue
             inner = [self._made.get((canonical(ref), value), ref) for ref in sources]
             copy = inner[0] if inner else value
-            if inner and node.op in BINARY_SWITCHES | ENTER | VIEWS | MERGE:
+            if inner and (node.op in BINARY_SWITCHES | ENTER | VIEWS | MERGE or node.attr("new_axis_mask", 0)):
                 copy = claim_name(f"{name}/value", self.taken)
                 op = node.op.removeprefix("Ref")
                 kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # of the handle

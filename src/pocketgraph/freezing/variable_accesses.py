@@ -14,7 +14,7 @@ from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.freezing.written_loops import Rounds, WrittenLoop, in_turn, written_loops
-from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
@@ -27,6 +27,7 @@ from pocketgraph.graph.op_traits import (
     REFERENCE_VARIABLES,
     REFERENCES,
     VIEWS,
+    slice_masks,
 )
 from pocketgraph.graph.order import descendants, on_branches, reachable
 
@@ -40,21 +41,36 @@ UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
 
 
-def takes_everything(graph: Graph, node: Node) -> bool:
-    """Whether a node gives its first input as it is, by constants: TensorFlow's kernels hand on its memory then."""
+def takes_everything(graph: Graph, node: Node, shape: Shape) -> bool:
+    """Whether a node gives its first input, of this shape, as it is or with more axes of 1, as far as constants say so:
+    TensorFlow's kernels hand on its memory then."""
     if node.op not in ("Slice", "StridedSlice", "Pad", "Tile", "Transpose"):
         return False
-    told = [graph.constant(ref) for ref in node.data_inputs[1:]]
+    refs = list(node.data_inputs[1:])
+    if node.op == "StridedSlice" and graph.producer(refs[2]).op == "Fill":  # what tf.strided_slice makes of no strides
+        refs[2] = graph.producer(refs[2]).data_inputs[1]
+    told = [graph.constant(ref) for ref in refs]
     values = [one.numpy().ravel().tolist() for one in told if one is not None]
     if len(values) < len(told) or not values:
         return False
     count = len(values[0])
+    if node.op == "Slice":
+        sizes = [-1 if shape.rank == count and size == shape[at] else size for at, size in enumerate(values[1])]
+        return [values[0], sizes] == [[0] * count, [-1] * count]
     if node.op == "StridedSlice":
-        masks = [node.attr(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "shrink_axis", "new_axis")]
-        begin, end, ellipsis, shrink, new = (mask if isinstance(mask, int) else 0 for mask in masks)
-        all_of = ((begin & end) | ellipsis) == (1 << count) - 1
-        return all_of and not shrink | new and values[2] == [1] * count
-    whole = {"Slice": [[0] * count, [-1] * count], "Pad": [[0] * count], "Tile": [[1] * count]}
+        masks = slice_masks(node.attr)
+        kinds = ["new_axis", "ellipsis"]
+        taken = [at for at in range(count) if not any(masks[kind] >> at & 1 for kind in kinds)]
+        dots = next((at for at in range(count) if masks["ellipsis"] >> at & 1), count)
+        for nth, at in enumerate(taken):
+            axis = nth if at < dots else nth - len(taken)
+            size = shape[axis] if shape.rank is not None and len(taken) <= shape.rank else None
+            begins = masks["begin"] >> at & 1 or values[0][at] == 0
+            ends = masks["end"] >> at & 1 or (size is not None and values[1][at] >= size)
+            if not (begins and ends) or masks["shrink_axis"] >> at & 1:
+                return False
+        return all(stride == 1 for stride in values[2])
+    whole = {"Pad": [[0] * count], "Tile": [[1] * count]}
     return values == whole.get(node.op, [[*range(count)]])
 
 
@@ -119,6 +135,8 @@ class AccessFinder:
         calls: dict[str, Use] = {}
         others: set[str] = set()
         copies: set[str] = set()  # values of TensorFlow 1 that lie where the variable's do, and change with it
+        shape = graph[root].attr("shape", Shape(None))
+        shapes = {canonical(root): shape if isinstance(shape, Shape) else Shape(None)}
         waiting = [canonical(root)]
         followed = True
         while waiting:
@@ -129,7 +147,9 @@ class AccessFinder:
                 if not places or node.op in UNCHANGED:
                     others |= {node.name} if places else set()
                     continue
-                shares = node.op in SHARES or (is_reference and takes_everything(graph, node))
+                shares = node.op in SHARES or (
+                    is_reference and takes_everything(graph, node, shapes.get(tensor, Shape(None)))
+                )
                 if is_reference and (shares or node.op in FUNCTION_CALLS):
                     reads.add(node.name)
                     if shares and (places == [0] or node.op in JOINS):
@@ -168,6 +188,8 @@ class AccessFinder:
                     reads.add(node.name)
                     given = [f"{node.name}:{port}" for port in range(len(opdefs.known_output_dtypes(node) or ()))]
                 new = {canonical(ref) for ref in given} - holders
+                if tensor in shapes and node.op in HANDS_ON | BINARY_SWITCHES | ENTER:
+                    shapes |= dict.fromkeys(new, shapes[tensor])
                 holders |= new
                 waiting += new
         reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
