@@ -6,6 +6,7 @@ import pytest
 
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
 
 
@@ -22,3 +23,11 @@ def test_open_sizes_are_named_where_a_shape_is_not_known() -> None:
         float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 1, 4)})
     assert "say how large its inputs are: shapes=steps:N,N,3 shapes=state:1,N,4, with numbers for N" in str(error.value)
     assert float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 20, 4)}).outputs
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked"), [((None, 8), "x:N,8"), ((None, None), "x:N,N"), ((2, 8), ""), ((None,), ""), ((), "")]
+)
+def test_sizes_are_asked_for_where_rows_leave_one_open(shape: tuple[int | None, ...], asked: str) -> None:
+    hint = size_hint({"x:0": shape})
+    assert hint == (f"say how large its inputs are: shapes={asked}, with numbers for N" if asked else "")

@@ -166,6 +166,15 @@ def test_bounds_that_are_single_numbers_stay_on_litert() -> None:
                     session.run("y", {"x": x})
 
 
+@pytest.mark.parametrize("bound", ["float nan", "float [nan]", "float [nan, nan]"])
+@pytest.mark.parametrize("line", ["Maximum(x, b", "Maximum(b, x", "Minimum(x, b", "Minimum(b, x"])
+def test_a_bound_that_is_nan_gives_nan(line: str, bound: str) -> None:
+    """As TensorFlow 2.21 does."""
+    graph = parse(f"x = Placeholder(dtype=float, shape=[64, 2])\nb = Const({bound})\ny = {line}, T=float)")
+    with Session(graph, strict=True, threads=1, cache_dir="") as session:
+        assert np.isnan(session.run(["y"], {"x": np.ones((64, 2), np.float32)})[0]).all()
+
+
 def test_each_row_says_how() -> None:
     assert all(OPERATORS.values())
     assert all(OPS.values())

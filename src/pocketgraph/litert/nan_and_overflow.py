@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.operator_traits import BOUNDS
@@ -25,9 +27,9 @@ OPERATORS = {
     "LOCAL_RESPONSE_NORMALIZATION": "the power of what is not finite",
     "LOG": "infinite from 3e38 on; 1e-7 off near 1, where the result is near 0",
     "LOGISTIC": "NaN beyond 1e27 on either side",
-    "MAXIMUM": "NaN may be passed over where both operands are tensors",
+    "MAXIMUM": "NaN may be passed over where both operands are tensors, or one is NaN for good",
     "MAX_POOL_2D": "NaN makes a window forget what it saw before, and infinities may give the largest number",
-    "MINIMUM": "NaN may be passed over where both operands are tensors",
+    "MINIMUM": "NaN may be passed over where both operands are tensors, or one is NaN for good",
     "REDUCE_MAX": "NaN may be passed over",
     "REDUCE_MIN": "NaN may be passed over",
     "RESIZE_BILINEAR": "NaN and infinities reach pixels that do not take part in TensorFlow",
@@ -89,9 +91,13 @@ def _is_filled_up(weights: Value | None) -> bool:
 
 
 def _is_bounded_by_a_number(inputs: Sequence[Value | None]) -> bool:
-    """Whether one of two operands is a single number; XNNPACK's kernels for that keep a NaN of the other."""
+    """Whether one of two operands is a number other than NaN; XNNPACK's kernels for that keep a NaN of the other, but
+    may pass over one of the bound."""
     left, right = (value for value in inputs if value is not None)
     return any(
-        bound.constant is not None and bound.size == 1 and len(bound.shape) <= len(value.shape)
+        bound.constant is not None
+        and bound.size == 1
+        and len(bound.shape) <= len(value.shape)
+        and not np.isnan(bound.content.numpy()).any()
         for bound, value in ((left, right), (right, left))
     )

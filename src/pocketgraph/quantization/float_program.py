@@ -237,11 +237,11 @@ def _size_hint(graph: Graph, sizes: Shapes, refusal: Unsupported) -> str:
 
 
 def size_hint(declared: Mapping[str, Sequence[int | None]]) -> str:
-    """What says how large the inputs are that are open in more than their batch; "" where none is."""
+    """What says how large the inputs of rank 2 and more are that leave a size open; "" where none does."""
     opened = {
         name.removesuffix(":0"): ",".join("N" if size is None else str(size) for size in shape)
         for name, shape in declared.items()
-        if None in shape[1:] or (len(shape) > 1 and None in shape)
+        if len(shape) > 1 and None in shape
     }
     if not opened:
         return ""
