@@ -1,6 +1,7 @@
 """The last layers trained on: where they begin, what they learn, going on after a stop, and what is wrong."""
 
 import pathlib
+import signal
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from PIL import Image
 from command_line import call
 from pocketgraph import Session
 from pocketgraph.apps.retraining import fine_tuning
+from pocketgraph.apps.retraining.bottlenecks import Bottlenecks
 from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained, retrain
 from pocketgraph.apps.retraining.trained_tail import tail_of
+from pocketgraph.cli.shared.ending import Ended
 from pocketgraph.errors import GOES_ON, GraphError, RunError
 from pocketgraph.formats import save, to_bytes
 from pocketgraph.graph import Graph
@@ -168,6 +171,23 @@ def test_what_cannot_be_trained_is_said(stripes: pathlib.Path, capsys: Any, tmp_
     assert "'second' (AdjustContrastv2)" in capsys.readouterr().err
     assert not out.exists()
     assert not (tmp_path / "out.pb.unfinished").exists()
+
+
+def test_a_command_that_is_stopped_says_that_it_goes_on_where_something_was_kept(
+    stripes: pathlib.Path, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(base(), tmp_path / "base.pb")
+    flags = [f"--image_dir={stripes}", f"--output_graph={tmp_path / 'out.pb'}", "--train_layers=2"]
+
+    def stop(*arguments: Any, **options: Any) -> Any:
+        raise Ended(signal.SIGTERM)
+
+    for place, on in ((Bottlenecks, ""), (FineTuning, "; the same call made again goes on from here")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, "of" if place is Bottlenecks else "run", stop)
+            assert call("retrain", tmp_path / "base.pb", *flags) == 128 + signal.SIGTERM
+        assert capsys.readouterr().err.endswith(f"error: stopped by SIGTERM{on}\n")
+        assert (tmp_path / "out.pb.unfinished").exists() == bool(on)
 
 
 def test_the_command_trains_layers_and_writes_curves(

@@ -63,12 +63,14 @@ def ends_when_asked() -> None:
             os.read(reader, 4096)
         import select
 
-        if asked:
-            select.select([reader], [], [], MOST)
-        else:
-            remove_own()
-            if select.select([], [2], [], 0)[1]:  # nobody may read it
-                os.write(2, f"\nerror: stopped by {signal.Signals(number).name}\n".encode())
-        os._exit(128 + number)
+        try:
+            if asked:
+                select.select([reader], [], [], MOST)
+            else:
+                remove_own()
+                if select.select([], [2], [], 0)[1]:  # nobody may read it
+                    os.write(2, f"\nerror: stopped by {signal.Signals(number).name}\n".encode())
+        finally:
+            os._exit(128 + number)
 
     _thread.start_new_thread(watch, ())
