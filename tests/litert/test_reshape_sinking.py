@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
-
 import numpy as np
 import pytest
 
@@ -74,14 +71,7 @@ def same_on_both_engines(graph: Graph) -> None:
                 assert_close(found, expected, 1e-6)
 
 
-def test_layers_take_time_in_proportion_to_their_number() -> None:
-    """Eight times as many layers take some eight times as long; 64 times where each looks through those before it."""
-    few, many = (min(seconds(layers) for _ in range(3)) for layers in (1_000, 8_000))
-    assert many < 24 * few
-
-
-def seconds(layers: int) -> float:
-    """Processor time to put the reshape of each of these layers behind its bias."""
+def test_each_of_many_layers_has_its_reshape_behind_its_bias() -> None:
     weights, bias, to_three, to_two = (
         Value("constant", dtype, array.shape, Constant.of(array))
         for dtype, array in (
@@ -93,7 +83,7 @@ def seconds(layers: int) -> float:
     )
     x = last = Value("x", FLOAT, (1, 2))
     operations: list[Operation] = []
-    for _ in range(layers):
+    for _ in range(500):
         before, product, last = last, Value("p", FLOAT, (1, 2)), Value("l", FLOAT, (1, 2))
         row, moved = Value("r", FLOAT, (1, 1, 2)), Value("m", FLOAT, (1, 1, 2))
         operations += [
@@ -103,12 +93,10 @@ def seconds(layers: int) -> float:
             Operation("RESHAPE", [moved, to_two], [last], {}, ()),
         ]
     program = Program([x], [last], operations)
-    gc.disable()  # what it takes depends on all else that is alive
-    start = time.process_time()
     reshape_later(program)
-    taken = time.process_time() - start
-    gc.enable()
-    assert [operation.code for operation in program.operations] == layers * [
-        "FULLY_CONNECTED", "ADD", "RESHAPE", "RESHAPE"
-    ]  # fmt: skip
-    return taken
+    layer = ["FULLY_CONNECTED", "ADD", "RESHAPE", "RESHAPE"]
+    assert [operation.code for operation in program.operations] == 500 * layer
+    made = {x}
+    for operation in program.operations:
+        assert all(value in made or value.constant is not None for value in operation.operands)
+        made.update(operation.outputs)
