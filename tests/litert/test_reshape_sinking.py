@@ -98,5 +98,5 @@ def test_each_of_many_layers_has_its_reshape_behind_its_bias() -> None:
     assert [operation.code for operation in program.operations] == 500 * layer
     made = {x}
     for operation in program.operations:
-        assert all(value in made or value.constant is not None for value in operation.operands)
+        assert all(value in made or value.constant is not None for value in operation.inputs if value is not None)
         made.update(operation.outputs)

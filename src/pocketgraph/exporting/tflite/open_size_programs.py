@@ -22,6 +22,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
+from pocketgraph.exporting.tflite.size_limits import unreached_limit
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.groups import closure
@@ -153,6 +154,9 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
             _equal(a, b) for (_, _, a), (_, _, b) in zip(patched, further, strict=True)
         ):
             return "other sizes need other operators"
+    largest = _with_sizes(entry, axes, OTHER_BATCH if far is None else FAR_BATCH, 1 if far is None else 3)
+    if limit := unreached_limit(model.graph, largest, axes):
+        return f"a size is limited by a number beyond those that were tried ({limit})"
     own = {operation: told for operation, at, told in patched if at == OWN_SIZE}
     for operation in own:
         if operation.code in RESIZES and not _is_by_own_size(operation, model.graph):
