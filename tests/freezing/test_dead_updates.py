@@ -9,7 +9,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.assigned_values import with_assigned_values
 from pocketgraph.freezing.dead_updates import without_dead_updates
-from pocketgraph.freezing.written_loops import Rounds
+from pocketgraph.freezing.written_loops import LoopOrder
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import on_branches
 from pocketgraph.graph.text_format import parse
@@ -831,7 +831,7 @@ def _counting(count: int) -> Graph:
 
 
 def test_what_leaves_a_loop_waits_for_what_it_is_computed_with() -> None:
-    order = Rounds(_counting(3)).order
+    order = LoopOrder(_counting(3)).order
     assert order["y1"].control_inputs == ("^next", "^next1")
     assert order["end"].control_inputs == ("^next",)
     assert order["s1"].inputs == ("a1",)
@@ -850,7 +850,7 @@ def test_the_order_in_loops_takes_steps_by_their_size() -> None:
 
         sys.setprofile(note)
         try:
-            Rounds(graph)
+            LoopOrder(graph)
         finally:
             sys.setprofile(None)
         return found

@@ -13,7 +13,7 @@ from pocketgraph.freezing.assignments import divides_in_turn, value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
 from pocketgraph.freezing.variables_in_calls import function_attributes
-from pocketgraph.freezing.written_loops import Rounds, WrittenLoop, in_turn, written_loops
+from pocketgraph.freezing.written_loops import LoopOrder, WrittenLoop, in_turn, written_loops
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
@@ -126,7 +126,7 @@ class AccessFinder:
         self._uses: dict[tuple[str, int], Use] = {}
         self._looked_at: Graph | None = None
         self._found: set[str] = set()
-        self._ordered: tuple[Graph, Rounds] | None = None
+        self._ordered: tuple[Graph, LoopOrder] | None = None
 
     def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses:
         """What uses a variable; not ``followed`` where assignments are in no order or not known."""
@@ -260,10 +260,10 @@ class AccessFinder:
             self._found = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
         return self._found
 
-    def _rounds(self, graph: Graph) -> Rounds:
+    def _rounds(self, graph: Graph) -> LoopOrder:
         """The order in the loops of a graph, kept until another one is asked for."""
         if self._ordered is None or self._ordered[0] is not graph:
-            self._ordered = graph, Rounds(graph)
+            self._ordered = graph, LoopOrder(graph)
         return self._ordered[1]
 
     def _called(self, node: Node, position: int) -> Use:

@@ -28,7 +28,7 @@ class WrittenLoop(NamedTuple):
     decides: frozenset[str]
 
 
-class Rounds:
+class LoopOrder:
     """The order of what one round of each loop does: a Merge goes without what earlier rounds give, and what leaves a
     loop waits for what these did before it.
 
@@ -82,7 +82,7 @@ class Rounds:
 
 
 def written_loops(
-    graph: Graph, rounds: Rounds, writers: Iterable[Node], uses: Iterable[str], enters: Callable[[str], list[Node]]
+    graph: Graph, rounds: LoopOrder, writers: Iterable[Node], uses: Iterable[str], enters: Callable[[str], list[Node]]
 ) -> dict[str, WrittenLoop] | None:
     """The loops that assign to a variable, by each use of the variable in them; None where one is inside another,
     assigns in its condition, or does not order what its rounds do.
