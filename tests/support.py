@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -71,6 +72,12 @@ def script(path: pathlib.Path) -> ModuleType:
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+def default_signals() -> None:
+    """As ``preexec_fn``: what nohup or the background of a shell started has signals ignored, and hands that on."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def in_threads(work: Callable[..., object], arguments: Iterable[tuple[Any, ...]]) -> None:

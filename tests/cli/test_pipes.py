@@ -17,6 +17,7 @@ from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import load, save
 from pocketgraph.graph.text_format import parse
+from support import default_signals
 
 PROGRAM = [sys.executable, "-m", "pocketgraph"]
 
@@ -90,7 +91,7 @@ def waiting_for_a_pipe(
     """A command that waits for its model, and the file that what came in so far is in."""
     waiting = subprocess.Popen(
         [*program, "identify", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(tmp_path)}, preexec_fn=default_signals,
     )  # fmt: skip
     until = time.monotonic() + 60
     while not (kept := list(tmp_path.glob("pocketgraph.*/stdin"))) and time.monotonic() < until:
@@ -124,8 +125,10 @@ def test_a_command_that_is_ended_takes_its_files_with_it(names: list[str], tmp_p
         waiting.send_signal(signal.SIGSTOP)  # so that two come at once, as timeout sends them
         for name in [*names, "SIGCONT"]:
             waiting.send_signal(signal.Signals[name])
-        assert waiting.stderr is not None
-        said = waiting.stderr.read().decode()
+        try:
+            said = waiting.communicate(timeout=60)[1].decode()
+        finally:
+            waiting.kill()
     assert waiting.returncode == 128 + signal.Signals[names[0]]
     assert said.lstrip() == ("error: stopped\n" if names == ["SIGINT"] else f"error: stopped by {names[0]}\n")
     assert list(tmp_path.iterdir()) == []

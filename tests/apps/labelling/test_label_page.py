@@ -28,6 +28,7 @@ pytest.importorskip("websockets", reason="websockets is not installed (pocketgra
 
 from pocketgraph.apps.labelling.labelling_server import LabelServer
 from pocketgraph.apps.page_server import Place
+from support import default_signals
 
 CLASSES = ["cat", "dog", "eel"]
 
@@ -44,7 +45,10 @@ def photos_in(folder: pathlib.Path, count: int) -> list[str]:
 def started(*arguments: object) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The command in a process of its own, and its URL."""
     line = [sys.executable, "-m", "pocketgraph", "dataset", "label", *map(str, arguments), "--no-browser"]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    process = subprocess.Popen(
+        line, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=default_signals if os.name == "posix" else None,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         said = process.stdout.readline()
