@@ -279,7 +279,7 @@ def test_reshapes_in_a_row_are_one() -> None:
         y = Relu(c, T=float)
     """  # fmt: skip
     model = graph(text, flat=np.array([2, -1], np.int32), axis=np.int32(0))
-    check(model, ["RELU", "RESHAPE"], 1, 6, 6, 3)
+    check(model, ["RESHAPE", "RELU"], 1, 6, 6, 3)
 
 
 def test_what_nobody_asks_for_is_not_computed() -> None:
