@@ -181,12 +181,10 @@ def test_a_second_signal_ends_a_command_that_cleans_up_for_long(tmp_path: pathli
             waiting.send_signal(signal.SIGTERM)
             with pytest.raises(subprocess.TimeoutExpired):
                 waiting.wait(4)  # longer than Python may take to handle it
-            asked = time.monotonic()
             waiting.send_signal(signal.SIGTERM)
-            assert waiting.wait(60) == 128 + signal.SIGTERM
+            assert waiting.wait(ending.MOST / 2) == 128 + signal.SIGTERM
         finally:
             waiting.kill()
-    assert time.monotonic() - asked < ending.MOST / 2
 
 
 @pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])
