@@ -28,6 +28,7 @@ from pocketgraph.graph.op_traits import (
     REFERENCES,
     VIEWS,
     slice_masks,
+    sliced_axes,
 )
 from pocketgraph.graph.order import descendants, on_branches, reachable
 
@@ -59,12 +60,9 @@ def takes_everything(graph: Graph, node: Node, shape: Shape) -> bool:
         return [values[0], sizes] == [[0] * count, [-1] * count]
     if node.op == "StridedSlice":
         masks = slice_masks(node.attr)
-        kinds = ["new_axis", "ellipsis"]
-        taken = [at for at in range(count) if not any(masks[kind] >> at & 1 for kind in kinds)]
-        dots = next((at for at in range(count) if masks["ellipsis"] >> at & 1), count)
-        for nth, at in enumerate(taken):
-            axis = nth if at < dots else nth - len(taken)
-            size = shape[axis] if shape.rank is not None and len(taken) <= shape.rank else None
+        axes = sliced_axes(masks, count)
+        for at, axis in axes.items():
+            size = shape[axis] if shape.rank is not None and len(axes) <= shape.rank else None
             begins = masks["begin"] >> at & 1 or values[0][at] == 0
             ends = masks["end"] >> at & 1 or (size is not None and values[1][at] >= size)
             if not (begins and ends) or masks["shrink_axis"] >> at & 1:

@@ -112,10 +112,10 @@ def written_loops(
         own = [name for name, (enter, *_) in ways.items() if frame_of(enter) == frame]
         sums = len(own) == len(written) and all(value_op(node.op) in ("AddV2", "Sub") for node in written)
         changing = {node.name for node in written}
-        in_turn = by_frame[frame].enter.attr("parallel_iterations", 10) == 1 or all(
+        one_by_one = by_frame[frame].enter.attr("parallel_iterations", 10) == 1 or all(
             descendants(graph, [name]).issuperset(own if name in changing else changing) for name in own
         )
-        if not (sums or in_turn):
+        if not (sums or one_by_one):
             return None
         loops |= dict.fromkeys(own, by_frame[frame])
     return loops

@@ -63,7 +63,7 @@ names elsewhere says in its docstring why it is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -162,3 +162,11 @@ def set_user_ops(ops: frozenset[str]) -> None:
 def slice_masks(attr: Callable[[str, int], Any]) -> dict[str, int]:
     """The masks of a StridedSlice by their names without ``_mask``; ``attr`` gives an attribute, or a default."""
     return {name.removesuffix("_mask"): int(attr(name, 0) or 0) for name in SLICE_MASKS}
+
+
+def sliced_axes(masks: Mapping[str, int], count: int) -> dict[int, int]:
+    """The axis that each of ``count`` entries of a StridedSlice's operands speaks of, by its place; behind an ellipsis
+    from the end, below zero."""
+    taken = [at for at in range(count) if not (masks["new_axis"] | masks["ellipsis"]) >> at & 1]
+    dots = next((at for at in range(count) if masks["ellipsis"] >> at & 1), count)
+    return {at: nth if at < dots else nth - len(taken) for nth, at in enumerate(taken)}

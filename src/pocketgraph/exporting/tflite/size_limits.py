@@ -6,13 +6,13 @@ Result:  the programs take all rows, which is not what the graph does with 1,200
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from pocketgraph.exporting.model import EntryPoint
 from pocketgraph.graph import Graph, Node, Shape
-from pocketgraph.graph.op_traits import ops_with, slice_masks
+from pocketgraph.graph.op_traits import ops_with, slice_masks, sliced_axes
 from pocketgraph.kernels.shapes import Inferred, infer
 
 NO_LIMIT = 2**30
@@ -39,42 +39,28 @@ def unreached_limit(graph: Graph, entry: EntryPoint, axes: Sequence[Sequence[int
     opened = infer(graph, feeds, outputs=outputs)
     for node in graph:
         if node.op == "StridedSlice":
-            if any(_is_beyond(node, axis, place, tried, opened) for place, axis in _places(node, tried)):
+            if _is_cut_beyond(node, tried, opened):
                 return node.name
         elif node.op in LIMIT and _is_limited(node, tried, opened):
             return node.name
     return ""
 
 
-def _places(node: Node, tried: Inferred) -> Iterator[tuple[int, int]]:
-    """The entries of a slice's operands that speak of an axis, and which."""
-    masks = slice_masks(node.attr)
-    rank, begin = tried.shape(node.data_inputs[0]).rank, tried.value(node.data_inputs[1])
-    if rank is None or begin is None:
-        return
-    axis = 0
-    for place in range(begin.size):
-        bit = 1 << place
-        if masks["ellipsis"] & bit:
-            behind = sum(not masks["new_axis"] & 1 << later for later in range(place + 1, begin.size))
-            axis = rank - behind
-        elif not masks["new_axis"] & bit:
-            yield place, axis
-            axis += 1
-
-
-def _is_beyond(node: Node, axis: int, place: int, tried: Inferred, opened: Inferred) -> bool:
+def _is_cut_beyond(node: Node, tried: Inferred, opened: Inferred) -> bool:
     """Whether a slice begins or ends at a number beyond a size that is open."""
     source, *ends = node.data_inputs[:3]
     sizes, dims = tried.shape(source).dims, opened.shape(source).dims
-    size = None if sizes is None else sizes[axis]
-    if size is None or (dims is not None and dims[axis] is not None):
-        return False
     masks = slice_masks(node.attr)
     for ref, mask in zip(ends, (masks["begin"], masks["end"]), strict=True):
         value = opened.value(ref)
-        if value is not None and not mask & 1 << place and size < abs(int(value.flat[place])) < NO_LIMIT:
-            return True
+        if value is None or sizes is None:
+            continue
+        for place, axis in sliced_axes(masks, value.size).items():
+            size = sizes[axis]
+            if size is None or mask & 1 << place or (dims is not None and dims[axis] is not None):
+                continue
+            if size < abs(int(value.flat[place])) < NO_LIMIT:
+                return True
     return False
 
 

@@ -20,6 +20,9 @@ from pocketgraph.passes.fusible_convolutions import is_plain, takes_resize
 
 log = logging.getLogger("pocketgraph.freezing")
 
+KEPT = ("strides", "padding")
+"""Attributes of a convolution that a fused one has, too."""
+
 CONSTANT_PLACEHOLDERS = {"keras_learning_phase": "False"}
 _TRUE, _FALSE = ("True", "true"), ("False", "false")
 
@@ -105,9 +108,6 @@ def _validate(graph: Graph) -> None:
     if missing:
         node, source = missing[0]
         raise GraphError(f"Input for {node} not found: {source}")
-
-
-KEPT = ("strides", "padding")
 
 
 def fuse_resize_and_conv(graph: Graph, output_node_names: Iterable[str]) -> Graph:
