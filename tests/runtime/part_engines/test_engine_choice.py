@@ -312,7 +312,7 @@ def test_processes_measure_one_after_the_other(
     monkeypatch.setattr(engine_choice, "AGAIN", 1)
     code = """
         import sys
-        from pocketgraph.runtime.part_engines.measuring_turn import turn
+        from pocketgraph.runtime.folder_turns import turn
         with turn(sys.argv[1], 0.0) as is_ours:
             print(is_ours, flush=True)
             sys.stdin.read()

@@ -16,7 +16,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import check_folder, write_atomically
 from pocketgraph.litert.cache_integrity import SEAL, sealed_text, unsealed_text
 from pocketgraph.litert.digest import sha256_of
-from pocketgraph.runtime.part_engines.measuring_turn import turn
+from pocketgraph.runtime.folder_turns import turn
 from pocketgraph.version import VERSION
 
 

@@ -30,8 +30,8 @@ from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import numpy_type
+from pocketgraph.runtime.folder_turns import turn
 from pocketgraph.runtime.memory_trim import trim_memory
-from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
