@@ -240,6 +240,11 @@ def test_an_empty_shape_of_an_old_graph_means_any_shape() -> None:
         ({"result": "y"}, {"x": X}, "a list of tensor names is wanted, not a mapping; fetch list(names.values())"),
         ([], {"x": X}, "Must specify at least one target to fetch or execute"),
         ([7], {"x": X}, "named by a string or a Node, not by int"),
+        (
+            None,
+            {"x": X},
+            "a list of tensor names is wanted, not NoneType; all that a session gives are list(session.outputs)",
+        ),
         (7, {"x": X}, "a list of tensor names is wanted, not int"),
         (b"y", {"x": X}, "named by a string or a Node, not by bytes"),
         ([["y"]], {"x": X}, "named by a string or a Node, not by list"),

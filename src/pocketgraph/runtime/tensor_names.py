@@ -46,7 +46,8 @@ def listed(names: Any) -> tuple[str, ...]:
             "a list of tensor names is wanted, not a mapping", hint="fetch list(names.values()), or use run_signature"
         )
     if not isinstance(names, Iterable):
-        raise RunError(f"a list of tensor names is wanted, not {type(names).__name__}")
+        hint = "all that a session gives are list(session.outputs)" if names is None else ""
+        raise RunError(f"a list of tensor names is wanted, not {type(names).__name__}", hint=hint)
     return tuple(spelled(name) for name in names)
 
 
