@@ -16,6 +16,7 @@ Row = TypeVar("Row")
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Any])
 
 INDEX = "op_index.txt"
 """A part a table, ``[NAME]`` above it; a line a module: its name from the table's package on, and the ops it enters."""
@@ -55,6 +56,25 @@ class OpTable(Generic[Row]):
 
         def enter(function: Callable[P, S]) -> Callable[P, S]:
             row: Any = function
+            for op in ops:
+                self.add(op, row)
+            return function
+
+        return enter
+
+    def taking(
+        self: OpTable[Callable[[Any, Any], Any]], read: Callable[[Any, Any, int], Iterable[Any]], *ops: str
+    ) -> Callable[[F], F]:
+        """Enters the decorated function, which takes what a row takes and then operands, as the row of these ops.
+
+        Args:
+            read: given what a row is given, and how many operands the function takes: these operands.
+            ops: the ops.
+        """
+
+        def enter(function: F) -> F:
+            count = function.__code__.co_argcount - 2
+            row = (lambda to, op: function(to, op, *read(to, op, count))) if count else function
             for op in ops:
                 self.add(op, row)
             return function

@@ -99,7 +99,9 @@ class Emit(Operands[Value]):
                     raise Unsupported(said, node.name)
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
         start = len(self.operations)
-        lowering(self, node)
+        given = lowering(self, node)
+        for port, value in enumerate([] if given is None else given if isinstance(given, list) else [given]):
+            self.result(value, port)
         for operation in self.operations[start:]:
             if any(value.size * value.dtype.size > self._most for value in operation.outputs):
                 raise Unsupported("its result would take more memory than one may", node.name)

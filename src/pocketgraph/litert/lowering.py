@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.op_table import OpTable
 
-Lowering: TypeAlias = Callable[[Any, Any], None]
+Lowering: TypeAlias = Callable[[Any, Any], Any]
 """What is called with an Emit (see emitter.py) and a node: it reads the node's operands from ``emit``, adds operations,
-and ends with ``emit.result``. It raises Unsupported for what it cannot express exactly."""
+and gives back the output, or a list of all; or tells them to ``emit.result`` and gives None. It raises Unsupported for
+what it cannot express exactly."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOWERINGS: OpTable[Lowering] = OpTable("lowering", "pocketgraph.litert.lowerings", "LOWERINGS")
-lowers = LOWERINGS.enters
+
+
+def lowers(*ops: str, takes: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """Enters the decorated function for these ops; its parameters behind the node are the node's first operands.
+
+    Args:
+        ops: the ops.
+        takes: the element types that these operands may have.
+    """
+    return LOWERINGS.taking(lambda emit, node, count: [emit.require(emit.input(i), *takes) for i in range(count)], *ops)
+
 
 MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
 """Element types that LiteRT's data-moving operators take."""

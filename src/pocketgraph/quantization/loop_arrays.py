@@ -8,6 +8,7 @@ stands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,19 +17,18 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS as LITERT_LOWERINGS
-from pocketgraph.litert.lowering import MOVED
+from pocketgraph.litert.lowering import MOVED, Function, Lowering
 from pocketgraph.litert.program import Value
 from pocketgraph.runtime.unrolling.array_origins import COUNTS, written
 
-Lowering = Callable[[Emit, Node], None]
 LOWERINGS: dict[str, Lowering] = {}
 """By op. They are not among those of ``litert/lowerings``: in a session, parts take no arrays in and give none out."""
 UPDATED = ("float", "int32", "int64", "int8", "bool")
 """The element types that DYNAMIC_UPDATE_SLICE takes."""
 
 
-def _lowers(*ops: str) -> Callable[[Lowering], Lowering]:
-    def register(function: Lowering) -> Lowering:
+def _lowers(*ops: str) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
         LOWERINGS.update(dict.fromkeys(ops, function))
         return function
 
@@ -49,13 +49,13 @@ def begin_array(emit: Emit, node: Node) -> None:
 
 
 @_lowers("TensorListReserve")
-def reserve(emit: Emit, node: Node) -> None:
+def reserve(emit: Emit, node: Node) -> Value:
     size = int(emit.static(1, "the size of a list"))
     sizes = emit.static_or_none(0)
     declared = Shape([int(each) for each in sizes]) if sizes is not None and sizes.ndim == 1 else Shape(None)
     if declared.dims is not None and any(each is not None and each < 0 for each in declared.dims):
         declared = Shape(None)
-    emit.result(_zeros(emit, node, size, node.dtype("element_dtype"), declared))
+    return _zeros(emit, node, size, node.dtype("element_dtype"), declared)
 
 
 def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | None) -> Value:
@@ -72,17 +72,15 @@ def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | No
     return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)
 
 
-@_lowers("TensorListFromTensor", "TensorListStack")
-def whole(emit: Emit, node: Node) -> None:
-    emit.result(emit.input(0))
+_lowers("TensorListFromTensor", "TensorListStack")(lambda emit, node: emit.input(0))
 
 
 @_lowers("TensorArrayScatterV3")
-def scatter(emit: Emit, node: Node) -> None:
+def scatter(emit: Emit, node: Node) -> Value:
     value, array = emit.input(2), emit.input(3)
     if not _is_whole(emit, value.shape[0]) or value.shape != array.shape:
         raise emit.unsupported("only all elements of an array at once, in their order, can be written")
-    emit.result(value)
+    return value
 
 
 def _is_whole(emit: Emit, size: int) -> bool:
@@ -92,14 +90,14 @@ def _is_whole(emit: Emit, size: int) -> bool:
 
 
 @_lowers("TensorArrayReadV3", "TensorListGetItem")
-def read(emit: Emit, node: Node) -> None:
+def read(emit: Emit, node: Node) -> Value:
     array = emit.require(_array(emit, node, 2), *MOVED)
     index = emit.reshape(emit.input(1), ())
-    emit.result(emit.add("GATHER", [array, index], array.shape[1:], axis=0, batch_dims=0))
+    return emit.add("GATHER", [array, index], array.shape[1:], axis=0, batch_dims=0)
 
 
 @_lowers("TensorArrayWriteV3", "TensorListSetItem")
-def write(emit: Emit, node: Node) -> None:
+def write(emit: Emit, node: Node) -> Value:
     array, value = emit.require(_array(emit, node, 3), *UPDATED), emit.input(2)
     if value.shape != array.shape[1:] or value.dtype is not array.dtype:
         raise emit.unsupported(f"an element of shape {list(value.shape)} is written into {list(array.shape)}")
@@ -110,21 +108,21 @@ def write(emit: Emit, node: Node) -> None:
         zeros = emit.const(np.zeros(len(value.shape), np.int32))
         index = emit.add("CONCATENATION", [index, zeros], (len(array.shape),), axis=0)
     update = emit.reshape(value, (1, *value.shape))
-    emit.result(emit.add("DYNAMIC_UPDATE_SLICE", [array, update, index], array.shape))
+    return emit.add("DYNAMIC_UPDATE_SLICE", [array, update, index], array.shape)
 
 
 @_lowers("TensorArrayGatherV3", "TensorListGather")
-def gather(emit: Emit, node: Node) -> None:
+def gather(emit: Emit, node: Node) -> Value:
     array = emit.require(_array(emit, node, 2), *MOVED)
     if not _is_whole(emit, array.shape[0]):
         indices = emit.input(1)
         array = emit.add("GATHER", [array, indices], (*indices.shape, *array.shape[1:]), axis=0, batch_dims=0)
-    emit.result(array)
+    return array
 
 
 @_lowers(*COUNTS)
-def size(emit: Emit, node: Node) -> None:
-    emit.result(emit.const(_array(emit, node, 1).shape[0], np.int32))
+def size(emit: Emit, node: Node) -> Value:
+    return emit.const(_array(emit, node, 1).shape[0], np.int32)
 
 
 @_lowers("TensorArrayCloseV3")
@@ -133,19 +131,18 @@ def close(emit: Emit, node: Node) -> None:
 
 
 @_lowers("StridedSlice")
-def slice_of_round(emit: Emit, node: Node) -> None:
+def slice_of_round(emit: Emit, node: Node) -> Any:
     """``x[:, i]`` of a number ``i`` that changes is a row that is gathered; any other slice is as it is elsewhere."""
     begin = emit.graph.find_producer(emit.ref(1))
     axis = _computed_axis(emit, node, begin) if begin is not None and emit.static_or_none(1) is None else None
     if axis is None or begin is None:
         lowering = LITERT_LOWERINGS.row(node.op)
         assert lowering is not None
-        lowering(emit, node)
-        return
+        return lowering(emit, node)
     source = emit.require(emit.input(0), *MOVED)
     index = emit.reshape(emit.value(canonical(begin.data_inputs[axis])), ())
     shape = (*source.shape[:axis], *source.shape[axis + 1 :])
-    emit.result(emit.add("GATHER", [source, index], shape, axis=axis, batch_dims=0))
+    return emit.add("GATHER", [source, index], shape, axis=axis, batch_dims=0)
 
 
 def _computed_axis(emit: Emit, node: Node, begin: Node) -> int | None:

@@ -20,14 +20,4 @@ TRANSLATIONS: OpTable[OperatorTranslation] = OpTable(
 
 def translates(*codes: str) -> Callable[[Function], Function]:
     """Enters the decorated function for these operators; its parameters behind the operation are the first operands."""
-
-    def enter(function: Function) -> Function:
-        count = function.__code__.co_argcount - 2
-
-        def translation(to: Any, operation: Any) -> Any:
-            return function(to, operation, *(to.input(operation, index) for index in range(count)))
-
-        TRANSLATIONS.enters(*codes)(translation)
-        return function
-
-    return enter
+    return TRANSLATIONS.taking(lambda to, op, count: (to.input(op, index) for index in range(count)), *codes)

@@ -23,14 +23,4 @@ CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onn
 
 def converts(*ops: str) -> Callable[[Function], Function]:
     """Enters the decorated function for these ops; its parameters behind the node are the node's first operands."""
-
-    def enter(function: Function) -> Function:
-        count = function.__code__.co_argcount - 2
-
-        def converter(emit: OnnxEmit, node: Node) -> Any:
-            return function(emit, node, *map(emit.input, range(count)))
-
-        CONVERTERS.enters(*ops)(converter)
-        return function
-
-    return enter
+    return CONVERTERS.taking(lambda emit, node, count: map(emit.input, range(count)), *ops)

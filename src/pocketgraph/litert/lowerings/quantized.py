@@ -19,7 +19,7 @@ from pocketgraph.litert.program import Quantization, Value
 
 
 @lowers("FakeQuantWithMinMaxArgs")
-def fake_quant_args(emit: Emit, node: Node) -> None:
+def fake_quant_args(emit: Emit, node: Node) -> Value:
     low, high = (np.float32(node.attr(name, default)) for name, default in (("min", -6.0), ("max", 6.0)))
     bits, narrow = int(node.attr("num_bits", 8)), bool(node.attr("narrow_range", False))
     if not low < high:
@@ -29,29 +29,26 @@ def fake_quant_args(emit: Emit, node: Node) -> None:
     bottom, top, scale = nudged(np.asarray(low), np.asarray(high), bits, narrow)
     zero = np.floor(-bottom * inverse + np.float32(0.5))
     codes = binary(emit, "MUL", _inside(emit, source, bottom, top), emit.const(inverse, np.float32))
-    emit.result(_rounded(emit, codes, zero, scale))
+    return _rounded(emit, codes, zero, scale)
 
 
-@lowers("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-def fake_quant_vars(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", takes=("float",))
+def fake_quant_vars(emit: Emit, node: Node, source: Value) -> Value:
     low, high = (np.asarray(emit.static(index, "the range"), np.float32) for index in (1, 2))
     if node.op == "FakeQuantWithMinMaxVars":
         low, high = low.reshape(()), high.reshape(())
     if not low.any() and not high.any():
         shape = source.shape
-        emit.result(emit.constant(Constant(lambda: np.zeros(shape, np.float32), shape, np.dtype(np.float32))))
-        return
+        return emit.constant(Constant(lambda: np.zeros(shape, np.float32), shape, np.dtype(np.float32)))
     if node.attr(MAY_QUANTIZE, False):
-        emit.result(on_grid(emit, source, number(low), number(high)))
-        return
+        return on_grid(emit, source, number(low), number(high))
     bits, narrow = int(node.attr("num_bits", 8)), bool(node.attr("narrow_range", False))
     bottom, top, scale = nudged(low, high, bits, narrow)
     if not np.all(scale > 0):
         raise emit.unsupported("a range of no width")
     zero = np.floor(-bottom / scale + np.float32(0.5))
     codes = binary(emit, "DIV", _inside(emit, source, bottom, top), emit.const(scale, np.float32))
-    emit.result(_rounded(emit, codes, zero, scale))
+    return _rounded(emit, codes, zero, scale)
 
 
 def on_grid(emit: Emit, source: Value, low: float, high: float) -> Value:

@@ -15,6 +15,7 @@ from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.math.elementwise import choice
+from pocketgraph.litert.program import Value
 
 MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
 
@@ -32,7 +33,7 @@ _FILLED = {"MatrixDiagV2": 4, "MatrixDiagV3": 4, "MatrixDiagPartV2": 2, "MatrixD
     "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2",
     "MatrixSetDiagV3", "Diag", "DiagPart", "Roll", "ExtractImagePatches", "TensorScatterUpdate",
 )  # fmt: skip
-def moved(emit: Emit, node: Node) -> None:
+def moved(emit: Emit, node: Node) -> Value:
     """
     Given:   x = Placeholder(dtype=float, shape=[2])
              d = MatrixDiag(x, T=float)
@@ -64,23 +65,21 @@ def moved(emit: Emit, node: Node) -> None:
     flat = [emit.const(fill.reshape(1)), *(emit.reshape(value, (value.size,)) for value in values.values())]
     joined = emit.add("CONCATENATION", flat, (begun,), dtype, axis=0, activation="")
     where = emit.const(np.asarray(places).reshape(-1), np.int32)
-    emit.result(emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape))
+    return emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape)
 
 
-@lowers("MatrixBandPart", "BatchMatrixBandPart")
-def band(emit: Emit, node: Node) -> None:
+@lowers("MatrixBandPart", "BatchMatrixBandPart", takes=MOVED)
+def band(emit: Emit, node: Node, source: Value) -> Value:
     """
     Given:   x = Placeholder(dtype=float, shape=[2,2])
              y = MatrixBandPart(x, -1, 0, T=float)
     Result:  y = SELECT_V2([[True, False], [True, True]], x, 0)
     """
-    source = emit.require(emit.input(0), *MOVED)
     limits = [np.asarray(emit.static(at, "the band")) for at in (1, 2)]
     try:
         if source.constant is not None:  # as of ones, whose shape alone is asked
-            emit.result(emit.const(matrix_band_part(source.constant.numpy(), *limits), source.dtype.numpy))
-            return
+            return emit.const(matrix_band_part(source.constant.numpy(), *limits), source.dtype.numpy)
         kept = matrix_band_part(np.ones(source.shape[-2:], np.bool_), *limits)
     except ValueError as error:
         raise emit.unsupported(str(error)) from error
-    emit.result(choice(emit, emit.const(kept), source, emit.const(0, source.dtype.numpy)))
+    return choice(emit, emit.const(kept), source, emit.const(0, source.dtype.numpy))

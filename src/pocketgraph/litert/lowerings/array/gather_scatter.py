@@ -10,44 +10,43 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.nn.unpooling import compared, origin_of_places, unpooled
 from pocketgraph.litert.lowerings.pieces import in_32_bits
+from pocketgraph.litert.program import Value
 
 
 @lowers("Gather", "GatherV2")
-def gather(emit: Emit, node: Node) -> None:
+def gather(emit: Emit, node: Node) -> Value:
     source, indices = emit.require(emit.input(0), *MOVED), emit.require(emit.input(1), "int32", "int64")
     batch = int(node.attr("batch_dims", 0))
     axis = 0 if node.op == "Gather" else emit.axes(2, len(source.shape))[0]
     batch = batch + len(indices.shape) if batch < 0 else batch
-    emit.result(emit.add("GATHER", [source, indices], emit.output()[1], axis=axis, batch_dims=batch))
+    return emit.add("GATHER", [source, indices], emit.output()[1], axis=axis, batch_dims=batch)
 
 
 @lowers("GatherNd")
-def gather_nd(emit: Emit, node: Node) -> None:
+def gather_nd(emit: Emit, node: Node) -> Value:
     if node.attr("bad_indices_policy", b"") == b"IGNORE":
         raise emit.unsupported("indices that may point outside")
     source, indices = emit.require(emit.input(0), *MOVED), emit.require(emit.input(1), "int32", "int64")
-    emit.result(emit.add("GATHER_ND", [source, indices], emit.output()[1]))
+    return emit.add("GATHER_ND", [source, indices], emit.output()[1])
 
 
-@lowers("OneHot")
-def one_hot(emit: Emit, node: Node) -> None:
-    indices = emit.require(emit.input(0), "int32", "int64", "uint8", "int8")
+@lowers("OneHot", takes=("int32", "int64", "uint8", "int8"))
+def one_hot(emit: Emit, node: Node, indices: Value) -> Value:
     if indices.dtype.size == 1:
         indices = emit.add("CAST", [indices], indices.shape, INT32)
     depth = int(np.asarray(emit.static(1, "the depth")).reshape(-1)[0])
     on, off = (emit.require(value, "float", "int32", "int64", "uint8", "int8", "bool") for value in emit.inputs(2, 4))
-    result = emit.add(
+    return emit.add(
         "ONE_HOT",
         [indices, emit.const(depth, np.int32), on, off],
         emit.output()[1],
         on.dtype,
         axis=int(node.attr("axis", -1)),
     )
-    emit.result(result)
 
 
 @lowers("ScatterNd")
-def scatter(emit: Emit, node: Node) -> None:
+def scatter(emit: Emit, node: Node) -> Value:
     """Puts the places of a pooling back where the indices are just those; LiteRT's own operator does the rest."""
     if node.attr("bad_indices_policy", b"") == b"IGNORE":
         raise emit.unsupported("indices that may point outside")
@@ -57,16 +56,15 @@ def scatter(emit: Emit, node: Node) -> None:
     if origin is not None:
         image, windows = origin
         pooled = emit.reshape(updates, (windows.image[0], *windows.counts, windows.image[3]))
-        emit.result(emit.reshape(unpooled(emit, pooled, compared(emit, image, windows), windows), shape))
-        return
+        return emit.reshape(unpooled(emit, pooled, compared(emit, image, windows), windows), shape)
     indices = in_32_bits(emit, emit.require(emit.input(0), "int32", "int64"))
     if updates.dtype is BOOL or not indices.shape or not shape or updates.shape == ():
         raise emit.unsupported(f"scattering {updates.dtype.name} to {list(shape)}")
-    emit.result(emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype))
+    return emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype)
 
 
 @lowers("DynamicStitch", "ParallelDynamicStitch")
-def stitch(emit: Emit, node: Node) -> None:
+def stitch(emit: Emit, node: Node) -> Value:
     """All rows one behind the other, of which those are gathered that the last index of a place tells."""
     count = len(node.data_inputs) // 2
     places = [np.asarray(emit.static(at, "the indices")) for at in range(count)]
@@ -81,4 +79,4 @@ def stitch(emit: Emit, node: Node) -> None:
     filled = [
         emit.reshape(part, (place.size, *shape[1:])) for part, place in zip(parts, places, strict=True) if place.size
     ]
-    emit.result(emit.add("GATHER", [emit.concatenated(filled, 0), emit.const(rows)], shape, axis=0, batch_dims=0))
+    return emit.add("GATHER", [emit.concatenated(filled, 0), emit.const(rows)], shape, axis=0, batch_dims=0)

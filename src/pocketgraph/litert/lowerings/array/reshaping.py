@@ -21,22 +21,21 @@ from pocketgraph.litert.static_values import PASS_THROUGH
 
 
 @lowers(*sorted(PASS_THROUGH))
-def identity(emit: Emit, node: Node) -> None:
+def identity(emit: Emit, node: Node) -> Value:
     source, wanted = emit.input(0), node.attr("shape")
     if node.op == "EnsureShape" and isinstance(wanted, Shape) and not wanted.fits(source.shape):
         raise emit.unsupported(f"the shape {list(source.shape)}, which is not {wanted}")
-    emit.result(source)
+    return source
 
 
 @lowers("IdentityN", "XlaOptimizationBarrier")
-def identities(emit: Emit, node: Node) -> None:
-    for port, value in enumerate(emit.inputs()):
-        emit.result(value, port)
+def identities(emit: Emit, node: Node) -> list[Value]:
+    return emit.inputs()
 
 
-@lowers("Reshape", "ExpandDims", "Squeeze")
-def reshape(emit: Emit, node: Node) -> None:
-    emit.result(emit.reshape(emit.require(emit.input(0), *MOVED), emit.output()[1]))
+@lowers("Reshape", "ExpandDims", "Squeeze", takes=MOVED)
+def reshape(emit: Emit, node: Node, source: Value) -> Value:
+    return emit.reshape(source, emit.output()[1])
 
 
 @lowers("Shape", "ShapeN", "Size", "Rank")
@@ -49,21 +48,19 @@ def shape_facts(emit: Emit, node: Node) -> None:
         emit.result(emit.const(answer, dtype.numpy), port)
 
 
-@lowers("ZerosLike", "OnesLike")
-def filled_like(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
-    emit.result(emit.constant_like(source, int(node.op == "OnesLike")))
+@lowers("ZerosLike", "OnesLike", takes=MOVED)
+def filled_like(emit: Emit, node: Node, source: Value) -> Value:
+    return emit.constant_like(source, int(node.op == "OnesLike"))
 
 
 @lowers("Fill")
-def fill(emit: Emit, node: Node) -> None:
-    value, shape = emit.require(emit.input(1), *MOVED), emit.output()[1]
-    emit.result(_broadcast(emit, value, shape))
+def fill(emit: Emit, node: Node) -> Value:
+    return _broadcast(emit, emit.require(emit.input(1), *MOVED), emit.output()[1])
 
 
-@lowers("BroadcastTo")
-def broadcast_to(emit: Emit, node: Node) -> None:
-    emit.result(_broadcast(emit, emit.require(emit.input(0), *MOVED), emit.output()[1]))
+@lowers("BroadcastTo", takes=MOVED)
+def broadcast_to(emit: Emit, node: Node, source: Value) -> Value:
+    return _broadcast(emit, source, emit.output()[1])
 
 
 def _broadcast(emit: Emit, value: Value, shape: tuple[int, ...]) -> Value:
@@ -86,13 +83,12 @@ def _broadcast(emit: Emit, value: Value, shape: tuple[int, ...]) -> Value:
     return value if max(times) == 1 else emit.add("TILE", [value, emit.const(times, np.int32)], shape)
 
 
-@lowers("Transpose")
-def transpose(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Transpose", takes=MOVED)
+def transpose(emit: Emit, node: Node, source: Value) -> Value:
     order = emit.axes(1, len(source.shape), "the permutation")
     if sorted(order) != list(range(len(source.shape))):
         raise emit.unsupported(f"the permutation {order}")
-    emit.result(_transposed(emit, source, order))
+    return _transposed(emit, source, order)
 
 
 def _transposed(emit: Emit, source: Value, order: list[int]) -> Value:
@@ -134,79 +130,71 @@ def _size(shape: tuple[int, ...], axes: Sequence[int]) -> int:
     return math.prod(shape[axis] for axis in axes)
 
 
-@lowers("Tile")
-def tile(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Tile", takes=MOVED)
+def tile(emit: Emit, node: Node, source: Value) -> Value:
     multiples = [int(m) for m in emit.static(1, "the multiples")]
     shape = [size * count for size, count in zip(source.shape, multiples, strict=True)]
     if tuple(shape) == source.shape:
-        emit.result(source)
+        return source
     elif len(shape) <= DEEPEST and all(1 in pair for pair in zip(source.shape, multiples, strict=True)):
-        emit.result(_broadcast(emit, source, tuple(shape)))
+        return _broadcast(emit, source, tuple(shape))
     else:
-        emit.result(emit.add("TILE", [source, emit.const(multiples, np.int32)], shape))
+        return emit.add("TILE", [source, emit.const(multiples, np.int32)], shape)
 
 
 @lowers("ConcatV2", "Concat")
-def concat(emit: Emit, node: Node) -> None:
+def concat(emit: Emit, node: Node) -> Value:
     last = len(node.data_inputs) - 1
     where, parts = (last, emit.inputs(0, last)) if node.op == "ConcatV2" else (0, emit.inputs(1))
     parts = [emit.require(part, *MOVED) for part in parts]
     (axis,) = emit.axes(where, len(emit.output()[1]))
-    emit.result(emit.concatenated(parts, axis))
+    return emit.concatenated(parts, axis)
 
 
 @lowers("Pack")
-def pack(emit: Emit, node: Node) -> None:
+def pack(emit: Emit, node: Node) -> Value:
     parts = [emit.require(part, *MOVED) for part in emit.inputs()]
     shape = emit.output()[1]
     axis = int(node.attr("axis", 0)) % len(shape)
     if len(parts) == 1:
-        emit.result(emit.reshape(parts[0], shape))
-        return
+        return emit.reshape(parts[0], shape)
     if parts[0].dtype is BOOL:  # which LiteRT joins, but does not pack
         thin = (*shape[:axis], 1, *shape[axis + 1 :])
         parts = [emit.reshape(part, thin) for part in parts]
-        emit.result(emit.concatenated(parts, axis))
-        return
-    emit.result(emit.add("PACK", list(parts), shape, values_count=len(parts), axis=axis))
+        return emit.concatenated(parts, axis)
+    return emit.add("PACK", list(parts), shape, values_count=len(parts), axis=axis)
 
 
-@lowers("Unpack")
-def unpack(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Unpack", takes=MOVED)
+def unpack(emit: Emit, node: Node, source: Value) -> list[Value]:
     rank, axis = len(source.shape), int(node.attr("axis", 0))
     if not -rank <= axis < rank or int(node.attr("num", 0)) != source.shape[axis]:
         raise emit.unsupported(f"{node.attr('num', 0)} parts of {list(source.shape)} along the axis {axis}")
     axis, count = axis % rank, source.shape[axis]
     shape = tuple(size for index, size in enumerate(source.shape) if index != axis)
     if source.dtype is INT64:  # which LiteRT splits, but does not unpack
-        _yield_all(emit, [emit.reshape(part, shape) for part in _parts(emit, source, axis, [1] * count)])
-        return
-    _yield_all(emit, emit.add_many("UNPACK", [source], [(source.dtype, shape)] * count, num=count, axis=axis))
+        return [emit.reshape(part, shape) for part in _parts(emit, source, axis, [1] * count)]
+    return emit.add_many("UNPACK", [source], [(source.dtype, shape)] * count, num=count, axis=axis)
 
 
 @lowers("Split")
-def split(emit: Emit, node: Node) -> None:
+def split(emit: Emit, node: Node) -> list[Value]:
     source = emit.require(emit.input(1), *MOVED)
     (axis,) = emit.axes(0, len(source.shape))
     count = int(node.attr("num_split", 1))
     if count < 1 or source.shape[axis] % count:
         raise emit.unsupported(f"{source.shape[axis]} elements do not split into {count} equal parts")
     if count == 1:
-        emit.result(source)
-        return
+        return [source]
     if source.dtype is BOOL:  # which LiteRT cuts, but does not split
-        _yield_all(emit, _parts(emit, source, axis, [source.shape[axis] // count] * count))
-        return
+        return _parts(emit, source, axis, [source.shape[axis] // count] * count)
     shape = tuple(size // count if index == axis else size for index, size in enumerate(source.shape))
     operands = [emit.const(axis, np.int32), source]
-    _yield_all(emit, emit.add_many("SPLIT", operands, [(source.dtype, shape)] * count, num_splits=count))
+    return emit.add_many("SPLIT", operands, [(source.dtype, shape)] * count, num_splits=count)
 
 
-@lowers("SplitV")
-def split_v(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("SplitV", takes=MOVED)
+def split_v(emit: Emit, node: Node, source: Value) -> list[Value]:
     (axis,) = emit.axes(2, len(source.shape))
     sizes = [int(size) for size in np.asarray(emit.static(1, "the sizes")).reshape(-1)]
     if sizes.count(-1) == 1:
@@ -214,14 +202,12 @@ def split_v(emit: Emit, node: Node) -> None:
     if sum(sizes) != source.shape[axis] or min(sizes) < 0:
         raise emit.unsupported(f"the sizes {sizes} of {list(source.shape)}")
     if len(sizes) == 1:
-        emit.result(source)
-        return
+        return [source]
     if source.dtype is BOOL:
-        _yield_all(emit, _parts(emit, source, axis, sizes))
-        return
+        return _parts(emit, source, axis, sizes)
     shapes = [tuple(part if index == axis else size for index, size in enumerate(source.shape)) for part in sizes]
     operands = [source, emit.const(sizes, np.int32), emit.const(axis, np.int32)]
-    _yield_all(emit, emit.add_many("SPLIT_V", operands, [(source.dtype, s) for s in shapes], num_splits=len(sizes)))
+    return emit.add_many("SPLIT_V", operands, [(source.dtype, s) for s in shapes], num_splits=len(sizes))
 
 
 def _parts(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
@@ -235,25 +221,19 @@ def _parts(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]
     return parts
 
 
-def _yield_all(emit: Emit, values: list[Value]) -> None:
-    for port, value in enumerate(values):
-        emit.result(value, port)
-
-
-@lowers("Pad", "PadV2", "MirrorPad")
-def padding(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Pad", "PadV2", "MirrorPad", takes=MOVED)
+def padding(emit: Emit, node: Node, source: Value) -> Value:
     pairs = np.asarray(emit.static(1, "the paddings"), np.int32).reshape(-1, 2)
     most = MOST_PADDED if node.op == "MirrorPad" else DEEPEST
     if pairs.min(initial=0) < 0 or len(pairs) != len(source.shape) or len(pairs) > most:
         raise emit.unsupported(f"the paddings {pairs.tolist()}")
     if node.op == "MirrorPad":
-        emit.result(mirror_pad(emit, source, pairs, attr_text(node, "mode")))
+        return mirror_pad(emit, source, pairs, attr_text(node, "mode"))
     elif node.op == "Pad":
-        emit.result(pad(emit, source, pairs, always=emit.is_kept))
+        return pad(emit, source, pairs, always=emit.is_kept)
     else:
         fill_value = emit.static(2, "the value padded with")
-        emit.result(pad(emit, source, pairs, fill_value.item(), always=emit.is_kept))
+        return pad(emit, source, pairs, fill_value.item(), always=emit.is_kept)
 
 
 PIXELS = ("float", "int32", "int64", "uint8", "int8")
@@ -279,18 +259,16 @@ def depth_and_space(emit: Emit, node: Node) -> None:
     yield_image(emit, result, layout)
 
 
-@lowers("SpaceToBatchND", "BatchToSpaceND")
-def batch_and_space(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *PIXELS)
+@lowers("SpaceToBatchND", "BatchToSpaceND", takes=PIXELS)
+def batch_and_space(emit: Emit, node: Node, source: Value) -> Value:
     block = np.asarray(emit.static(1, "the block shape"), np.int32).reshape(-1)
     borders = np.asarray(emit.static(2, "the paddings or crops"), np.int32).reshape(-1, 2)
     to_batch = node.op == "SpaceToBatchND"
     if (len(block), len(source.shape)) not in ((2, 4), (1, 3)):
-        emit.result(_axis_by_axis(emit, source, block.tolist(), borders, to_batch=to_batch))
-        return
+        return _axis_by_axis(emit, source, block.tolist(), borders, to_batch=to_batch)
     code = "SPACE_TO_BATCH_ND" if to_batch else "BATCH_TO_SPACE_ND"
     shape = emit.output()[1]
-    emit.result(emit.add(code, [source, emit.const(block), emit.const(borders)], shape))
+    return emit.add(code, [source, emit.const(block), emit.const(borders)], shape)
 
 
 def _axis_by_axis(emit: Emit, value: Value, block: list[int], borders: Array, *, to_batch: bool) -> Value:
@@ -323,10 +301,10 @@ def _axis_by_axis(emit: Emit, value: Value, block: list[int], borders: Array, *,
 
 
 @lowers("SpaceToBatch", "BatchToSpace")
-def old_batch_and_space(emit: Emit, node: Node) -> None:
+def old_batch_and_space(emit: Emit, node: Node) -> Value:
     source = image(emit, 0, "NHWC", PIXELS)
     borders = np.asarray(emit.static(1, "the paddings or crops"), np.int32).reshape(2, 2)
     block = np.full(2, int(node.attr("block_size", 0)), np.int32)
     code = "SPACE_TO_BATCH_ND" if node.op == "SpaceToBatch" else "BATCH_TO_SPACE_ND"
     shape = emit.output()[1]
-    emit.result(emit.add(code, [source, emit.const(block), emit.const(borders)], shape))
+    return emit.add(code, [source, emit.const(block), emit.const(borders)], shape)

@@ -17,18 +17,16 @@ from pocketgraph.litert.lowerings.sliding import at_their_places
 from pocketgraph.litert.program import Value
 
 
-@lowers("Slice")
-def slice_(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Slice", takes=MOVED)
+def slice_(emit: Emit, node: Node, source: Value) -> Value:
     begin = [int(b) for b in emit.static(1, "where the slice begins")]
     size = [int(s) for s in emit.static(2, "the size of the slice")]
     size = [n - b if s == -1 else s for n, b, s in zip(source.shape, begin, size, strict=True)]
-    emit.result(cut(emit, source, begin, size, always=emit.is_kept))
+    return cut(emit, source, begin, size, always=emit.is_kept)
 
 
-@lowers("StridedSlice")
-def strided_slice(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("StridedSlice", takes=MOVED)
+def strided_slice(emit: Emit, node: Node, source: Value) -> Value:
     starts, sizes, steps = slice_of(emit, node, source.shape)
     reversed_axes = [axis for axis, step in enumerate(steps) if step < 0 and sizes[axis] > 1]
     for axis in range(len(steps)):
@@ -36,7 +34,7 @@ def strided_slice(emit: Emit, node: Node) -> None:
             starts[axis] = source.shape[axis] - 1 - starts[axis]
         steps[axis] = abs(steps[axis])
     turned = _reversed(emit, source, reversed_axes)
-    emit.result(emit.reshape(cut(emit, turned, starts, sizes, steps, always=emit.is_kept), emit.output()[1]))
+    return emit.reshape(cut(emit, turned, starts, sizes, steps, always=emit.is_kept), emit.output()[1])
 
 
 def slice_of(emit: Emit, node: Node, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
@@ -96,10 +94,9 @@ def _spelled_out(
     return starts, sizes, steps
 
 
-@lowers("ReverseV2")
-def reverse(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
-    emit.result(_reversed(emit, source, sorted(emit.axes(1, len(source.shape)))))
+@lowers("ReverseV2", takes=MOVED)
+def reverse(emit: Emit, node: Node, source: Value) -> Value:
+    return _reversed(emit, source, sorted(emit.axes(1, len(source.shape))))
 
 
 def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
@@ -108,9 +105,8 @@ def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
     return value
 
 
-@lowers("ReverseSequence")
-def reversed_in_part(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "int32", "int64", "uint8", "int16")
+@lowers("ReverseSequence", takes=("float", "int32", "int64", "uint8", "int16"))
+def reversed_in_part(emit: Emit, node: Node, source: Value) -> Value:
     lengths = emit.require(emit.input(1), "int32", "int64")
     sequence, batch = int(node.attr("seq_dim", 0)), int(node.attr("batch_dim", 0))
     if not 0 <= sequence < len(source.shape):
@@ -120,12 +116,11 @@ def reversed_in_part(emit: Emit, node: Node) -> None:
         lengths = emit.add("GATHER", [emit.const(allowed), lengths], lengths.shape, axis=0, batch_dims=0)
     elif not np.isin(lengths.constant.numpy(), allowed).all():
         raise emit.unsupported(f"a length that is none of 0 to {allowed[-1]}")
-    made = emit.add("REVERSE_SEQUENCE", [source, lengths], source.shape, sequence_axis=sequence, batch_axis=batch)
-    emit.result(made)
+    return emit.add("REVERSE_SEQUENCE", [source, lengths], source.shape, sequence_axis=sequence, batch_axis=batch)
 
 
 @lowers("StridedSliceGrad")
-def of_a_slice(emit: Emit, node: Node) -> None:
+def of_a_slice(emit: Emit, node: Node) -> Value:
     """What was cut out, at its places, with zeros around and between."""
     shape = tuple(int(size) for size in np.asarray(emit.static(0, "the shape")).reshape(-1))
     gradient = emit.require(emit.input(4), "float", "int32", "int64")
@@ -142,4 +137,4 @@ def of_a_slice(emit: Emit, node: Node) -> None:
         flat = emit.reshape(value, (math.prod(sizes[:axis]), size, math.prod(sizes[axis + 1 :])))
         value = emit.reshape(at_their_places(emit, [flat], Window(1, step, 1, 0, 0, size), sizes[axis]), sizes)
     pairs = [(start, length - start - size) for start, size, length in zip(starts, sizes, shape, strict=True)]
-    emit.result(pad(emit, value, np.array(pairs, np.int32).reshape(-1, 2)))
+    return pad(emit, value, np.array(pairs, np.int32).reshape(-1, 2))

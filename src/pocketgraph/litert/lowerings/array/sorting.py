@@ -8,11 +8,11 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.program import Value
 
 
-@lowers("TopK", "TopKV2")
-def top_k(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "int32", "int64", "uint8")
+@lowers("TopK", "TopKV2", takes=("float", "int32", "int64", "uint8"))
+def top_k(emit: Emit, node: Node, source: Value) -> list[Value]:
     count = int(node.attr("k", 0)) if node.op == "TopK" else int(np.asarray(emit.static(1, "k")).reshape(-1)[0])
     if not source.shape or not 1 <= count <= source.shape[-1]:
         raise emit.unsupported(f"the top {count} of {list(source.shape)}")
@@ -22,6 +22,4 @@ def top_k(emit: Emit, node: Node) -> None:
         raise emit.unsupported("TopKV2 with long indices")
     shape = (*source.shape[:-1], count)
     operand = emit.const(count, np.int32)
-    values, indices = emit.add_many("TOPK_V2", [source, operand], [(source.dtype, shape), (INT32, shape)])
-    emit.result(values, 0)
-    emit.result(indices, 1)
+    return emit.add_many("TOPK_V2", [source, operand], [(source.dtype, shape), (INT32, shape)])

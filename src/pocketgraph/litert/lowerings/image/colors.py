@@ -91,28 +91,28 @@ def _rgb(emit: Emit, hue: Value, saturation: Value, value: Value) -> Value:
 
 
 @lowers("RGBToHSV")
-def rgb_to_hsv(emit: Emit, node: Node) -> None:
+def rgb_to_hsv(emit: Emit, node: Node) -> Value:
     source = _colors(emit, node)
     channels = _channels(emit, source)
     low, high = _range(emit, channels)
-    emit.result(emit.concatenated([*_hsv(emit, channels, low, high), high], len(source.shape) - 1))
+    return emit.concatenated([*_hsv(emit, channels, low, high), high], len(source.shape) - 1)
 
 
 @lowers("HSVToRGB")
-def hsv_to_rgb(emit: Emit, node: Node) -> None:
-    emit.result(_rgb(emit, *_channels(emit, _colors(emit, node))))
+def hsv_to_rgb(emit: Emit, node: Node) -> Value:
+    return _rgb(emit, *_channels(emit, _colors(emit, node)))
 
 
 @lowers("AdjustSaturation")
-def adjust_saturation(emit: Emit, node: Node) -> None:
+def adjust_saturation(emit: Emit, node: Node) -> Value:
     channels, scale = _channels(emit, _colors(emit, node)), _single(emit)
     low, high = _range(emit, channels)
     hue, saturation = _hsv(emit, channels, low, high)
-    emit.result(_rgb(emit, hue, _in_unit(emit, binary(emit, "MUL", saturation, scale)), high))
+    return _rgb(emit, hue, _in_unit(emit, binary(emit, "MUL", saturation, scale)), high)
 
 
 @lowers("AdjustHue")
-def adjust_hue(emit: Emit, node: Node) -> None:
+def adjust_hue(emit: Emit, node: Node) -> Value:
     source, delta = _colors(emit, node), _single(emit)
     channels = _channels(emit, source)
     low, high = _range(emit, channels)
@@ -121,11 +121,11 @@ def adjust_hue(emit: Emit, node: Node) -> None:
     turned = binary(emit, "ADD", _hsv(emit, above, number(emit, 0), span)[0], delta)
     full = _full(emit, binary(emit, "SUB", turned, emit.add("FLOOR", [turned], turned.shape)))
     mixed = binary(emit, "ADD", binary(emit, "MUL", full, span), low)
-    emit.result(choice(emit, binary(emit, "EQUAL", full, number(emit, 1), BOOL), high, mixed))
+    return choice(emit, binary(emit, "EQUAL", full, number(emit, 1), BOOL), high, mixed)
 
 
 @lowers("AdjustContrastv2")
-def adjust_contrast(emit: Emit, node: Node) -> None:
+def adjust_contrast(emit: Emit, node: Node) -> Value:
     source, factor = emit.require(emit.input(0), "float"), _single(emit)
     rank = len(source.shape)
     if rank < 3:
@@ -134,4 +134,4 @@ def adjust_contrast(emit: Emit, node: Node) -> None:
     for axis in (rank - 2, rank - 3):  # a row first: few terms one after the other
         mean = reduced(emit, "MEAN", mean, [axis], keep=True)
     away = binary(emit, "SUB", source, mean)
-    emit.result(binary(emit, "ADD", binary(emit, "MUL", away, factor), mean))
+    return binary(emit, "ADD", binary(emit, "MUL", away, factor), mean)

@@ -20,20 +20,18 @@ from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 
-@lowers("ResizeBilinear", "ResizeNearestNeighbor")
-def resize(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "uint8", "int32")
+@lowers("ResizeBilinear", "ResizeNearestNeighbor", takes=("float", "uint8", "int32"))
+def resize(emit: Emit, node: Node, source: Value) -> Value:
     if len(source.shape) != 4:
         raise emit.unsupported(f"an image of rank {len(source.shape)}")
     height, width = (int(d) for d in emit.static(1, "the new size"))
     align, half = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
     if node.op == "ResizeNearestNeighbor" and source.dtype is INT32:
-        emit.result(picked(emit, source, (height, width), align, half))
-        return
+        return picked(emit, source, (height, width), align, half)
     if source.dtype is not FLOAT and node.op == "ResizeBilinear":
         source = emit.add("CAST", [source], source.shape, FLOAT)
     code = "RESIZE_BILINEAR" if node.op == "ResizeBilinear" else "RESIZE_NEAREST_NEIGHBOR"
-    emit.result(resized(emit, code, source, (height, width), align, half))
+    return resized(emit, code, source, (height, width), align, half)
 
 
 def picked(emit: Emit, source: Value, size: tuple[int, int], align: bool, half: bool) -> Value:
@@ -70,28 +68,27 @@ def _image(emit: Emit) -> tuple[Value, int, int]:
 
 
 @lowers("ResizeBicubic")
-def resize_bicubic(emit: Emit, node: Node) -> None:
+def resize_bicubic(emit: Emit, node: Node) -> Value:
     source, rows, columns = _image(emit)
     if (rows, columns) == source.shape[1:3]:
-        emit.result(source)
-        return
+        return source
     align, half = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
     if align and half:
         raise emit.unsupported("align_corners together with half_pixel_centers")
     tall = weighted(emit, source, 1, *cubic_weights(source.shape[1], rows, align, half))
-    emit.result(weighted(emit, tall, 2, *cubic_weights(source.shape[2], columns, align, half)))
+    return weighted(emit, tall, 2, *cubic_weights(source.shape[2], columns, align, half))
 
 
 @lowers("ResizeArea")
-def resize_area(emit: Emit, node: Node) -> None:
+def resize_area(emit: Emit, node: Node) -> Value:
     source, rows, columns = _image(emit)
     align = bool(node.attr("align_corners", False))
     down, along = area_weights(source.shape[1], rows, align), area_weights(source.shape[2], columns, align)
-    emit.result(_weighted_areas(emit, source, down, along, is_tall_first=rows < source.shape[1]))
+    return _weighted_areas(emit, source, down, along, is_tall_first=rows < source.shape[1])
 
 
 @lowers("ScaleAndTranslate")
-def scale_and_translate(emit: Emit, node: Node) -> None:
+def scale_and_translate(emit: Emit, node: Node) -> Value:
     source, *wanted = _image(emit)
     scale, translation = (np.asarray(emit.static(at, "where each pixel goes")) for at in (2, 3))
     kind, antialias = attr_text(node, "kernel_type", "lanczos3"), bool(node.attr("antialias", True))
@@ -99,7 +96,7 @@ def scale_and_translate(emit: Emit, node: Node) -> None:
         pairs = axis_weights(kind, (wanted[0], wanted[1]), source.shape[1:3], scale, translation, antialias)
     except ValueError as error:
         raise emit.unsupported(str(error)) from error
-    emit.result(_weighted_areas(emit, source, pairs[0][0], pairs[1][0]))
+    return _weighted_areas(emit, source, pairs[0][0], pairs[1][0])
 
 
 def _weighted_areas(emit: Emit, source: Value, down: Array, along: Array, *, is_tall_first: bool = True) -> Value:

@@ -18,24 +18,22 @@ from pocketgraph.litert.program import Value
 
 
 @lowers("Div", "FloorDiv", "TruncateDiv")
-def quotient(emit: Emit, node: Node) -> None:
+def quotient(emit: Emit, node: Node) -> Value:
     left, right = (emit.require(_as_int32(emit, value), "float", "int32") for value in emit.inputs(0, 2))
     if left.dtype is not FLOAT:
         whole = _whole_quotient(emit, "FLOOR_DIV" if node.op == "FloorDiv" else "DIV", left, right)
-        emit.result(whole if emit.output()[0] is INT32 else emit.add("CAST", [whole], whole.shape, INT64))
-        return
+        return whole if emit.output()[0] is INT32 else emit.add("CAST", [whole], whole.shape, INT64)
     if node.op == "TruncateDiv":
         raise emit.unsupported("a division of floats, cut towards 0")
     ratio = binary(emit, "DIV", left, right)  # LiteRT's FLOOR_DIV refuses to divide floats by 0
-    emit.result(ratio if node.op == "Div" else emit.add("FLOOR", [ratio], ratio.shape))
+    return ratio if node.op == "Div" else emit.add("FLOOR", [ratio], ratio.shape)
 
 
-@lowers("FloorMod")
-def remainder(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float", "int32", "int64") for value in emit.inputs(0, 2))
+@lowers("FloorMod", takes=("float", "int32", "int64"))
+def remainder(emit: Emit, node: Node, left: Value, right: Value) -> Value:
     if left.dtype is not FLOAT and not _is_safe(emit):
         _, right = _apart(emit, left, right)
-    emit.result(binary(emit, "FLOOR_MOD", left, right))
+    return binary(emit, "FLOOR_MOD", left, right)
 
 
 def _as_int32(emit: Emit, value: Value) -> Value:
@@ -74,19 +72,17 @@ def _apart(emit: Emit, left: Value, right: Value) -> tuple[Value, Value]:
     return negates, emit.add("SELECT_V2", [negates, one, right], right.shape, right.dtype)
 
 
-@lowers("TruncateMod")
-def cut_remainder(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float", "int32") for value in emit.inputs(0, 2))
+@lowers("TruncateMod", takes=("float", "int32"))
+def cut_remainder(emit: Emit, node: Node, left: Value, right: Value) -> Value:
     if left.dtype is FLOAT:
         raise emit.unsupported("a division of floats, cut towards 0")
     whole = binary(emit, "MUL", _whole_quotient(emit, "DIV", left, right), right)
-    emit.result(binary(emit, "SUB", left, whole))
+    return binary(emit, "SUB", left, whole)
 
 
-@lowers("DivNoNan", "MulNoNan", "Xdivy", "Xlogy", "Xlog1py")
-def guarded(emit: Emit, node: Node) -> None:
+@lowers("DivNoNan", "MulNoNan", "Xdivy", "Xlogy", "Xlog1py", takes=("float",))
+def guarded(emit: Emit, node: Node, left: Value, right: Value) -> Value:
     """0 wherever the operand that guards is 0, whatever the other one is there."""
-    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
     guard = right if node.op in ("DivNoNan", "MulNoNan") else left
     if node.op in ("DivNoNan", "Xdivy"):
         value = binary(emit, "DIV", left, right)
@@ -97,4 +93,4 @@ def guarded(emit: Emit, node: Node) -> None:
         value = binary(emit, "MUL", left, factor)
     zero = emit.const(0, np.float32)
     is_zero = binary(emit, "EQUAL", guard, zero, BOOL)
-    emit.result(choice(emit, is_zero, zero, value))
+    return choice(emit, is_zero, zero, value)

@@ -64,10 +64,10 @@ COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @lowers(*UNARY)
-def unary(emit: Emit, node: Node) -> None:
+def unary(emit: Emit, node: Node) -> Value:
     code, dtypes = UNARY[node.op]
     source = emit.require(emit.input(0), *dtypes)
-    emit.result(emit.add(code, [source], source.shape))
+    return emit.add(code, [source], source.shape)
 
 
 def binary(emit: Emit, code: str, left: Value, right: Value, dtype: DType | None = None) -> Value:
@@ -130,79 +130,72 @@ def _flattened(emit: Emit, *operands: Value) -> list[Value]:
 
 
 @lowers(*BINARY)
-def arithmetic(emit: Emit, node: Node) -> None:
+def arithmetic(emit: Emit, node: Node) -> Value:
     code, dtypes = BINARY[node.op]
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
     if code == "POW" and right.constant is not None and not right.shape and right.constant.numpy() == 2:
-        emit.result(emit.add("SQUARE", [left], left.shape))  # which XNNPACK has
-        return
-    emit.result(binary(emit, code, left, right))
+        return emit.add("SQUARE", [left], left.shape)  # which XNNPACK has
+    return binary(emit, code, left, right)
 
 
 @lowers(*COMPARISONS)
-def comparison(emit: Emit, node: Node) -> None:
+def comparison(emit: Emit, node: Node) -> Value:
     code, dtypes = COMPARISONS[node.op]
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
-    emit.result(binary(emit, code, left, right, BOOL))
+    return binary(emit, code, left, right, BOOL)
 
 
-@lowers("Square")
-def square(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *_NUMBERS)
+@lowers("Square", takes=_NUMBERS)
+def square(emit: Emit, node: Node, source: Value) -> Value:
     if source.dtype is FLOAT:
-        emit.result(emit.add("SQUARE", [source], source.shape))
+        return emit.add("SQUARE", [source], source.shape)
     else:
-        emit.result(binary(emit, "MUL", source, source))
+        return binary(emit, "MUL", source, source)
 
 
-@lowers("Rsqrt")
-def reciprocal_root(emit: Emit, node: Node) -> None:
+@lowers("Rsqrt", takes=("float",))
+def reciprocal_root(emit: Emit, node: Node, source: Value) -> Value:
     """By division: XNNPACK's own operator makes NaN of 0."""
-    source = emit.require(emit.input(0), "float")
     root = emit.add("SQRT", [source], source.shape)
-    emit.result(binary(emit, "DIV", emit.const(1, np.float32), root))
+    return binary(emit, "DIV", emit.const(1, np.float32), root)
 
 
 @lowers("AddN", "AccumulateNV2")
-def add_n(emit: Emit, node: Node) -> None:
+def add_n(emit: Emit, node: Node) -> Value:
     first, *others = (emit.require(value, *_NUMBERS) for value in emit.inputs())
     total = first
     for value in others:
         total = binary(emit, "ADD", total, value)
-    emit.result(total)
+    return total
 
 
-@lowers("Reciprocal", "Inv")
-def reciprocal(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
-    emit.result(binary(emit, "DIV", emit.const(1, np.float32), source))
+@lowers("Reciprocal", "Inv", takes=("float",))
+def reciprocal(emit: Emit, node: Node, source: Value) -> Value:
+    return binary(emit, "DIV", emit.const(1, np.float32), source)
 
 
-@lowers("ClipByValue")
-def clip(emit: Emit, node: Node) -> None:
-    source, low, high = (emit.require(value, *_NUMBERS) for value in emit.inputs(0, 3))
+@lowers("ClipByValue", takes=_NUMBERS)
+def clip(emit: Emit, node: Node, source: Value, low: Value, high: Value) -> Value:
     if any(bound.shape not in ((), source.shape) for bound in (low, high)):
         raise emit.unsupported(
             f"bounds of the shapes {list(low.shape)} and {list(high.shape)} for {list(source.shape)}"
         )
-    emit.result(binary(emit, "MAXIMUM", binary(emit, "MINIMUM", source, high), low))
+    return binary(emit, "MAXIMUM", binary(emit, "MINIMUM", source, high), low)
 
 
-@lowers("Select", "SelectV2")
-def select(emit: Emit, node: Node) -> None:
-    condition = emit.require(emit.input(0), "bool")
+@lowers("Select", "SelectV2", takes=("bool",))
+def select(emit: Emit, node: Node, condition: Value) -> Value:
     yes, no = (
         emit.require(value, "float", "int32", "int64", "bool", "uint8", "int8", "int16") for value in emit.inputs(1, 3)
     )
     shape = emit.output()[1]
     if node.op == "Select" and len(condition.shape) == 1 and len(shape) > 1:
         condition = emit.reshape(condition, (condition.shape[0], *[1] * (len(shape) - 1)))
-    emit.result(choice(emit, condition, yes, no))
+    return choice(emit, condition, yes, no)
 
 
-@lowers("Cast")
-def cast(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), *MOVED)
+@lowers("Cast", takes=MOVED)
+def cast(emit: Emit, node: Node, source: Value) -> Value:
     target = emit.output()[0]
     if target.name not in MOVED:
         raise emit.unsupported(f"LiteRT does not convert to {target.name}")
@@ -214,22 +207,18 @@ def cast(emit: Emit, node: Node) -> None:
             source = emit.rounded(source, narrow)
         whole = source if source.dtype is FLOAT else emit.add("CAST", [source], source.shape, FLOAT)
         if not keeps_digits(wanted.base, whole.size) or whole not in emit.computed:
-            emit.result(emit.rounded(whole, wanted.base))
-            return
+            return emit.rounded(whole, wanted.base)
         emit.unrounded.add(whole)
-        emit.result(whole)
-        return
+        return whole
     if narrow is not None:
         is_to_round = target is not FLOAT or source in emit.unrounded
         if is_to_round or not keeps_digits(narrow, source.size):
             source = emit.rounded(source, narrow)
     if source.dtype is FLOAT and target.name in ("uint8", "int8", "int16"):
-        emit.result(_narrowed(emit, source, target))
-        return
+        return _narrowed(emit, source, target)
     if target is source.dtype:
-        emit.result(source)
-        return
-    emit.result(emit.add("CAST", [source], source.shape, target))
+        return source
+    return emit.add("CAST", [source], source.shape, target)
 
 
 def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
@@ -253,11 +242,6 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
     return emit.reshape(emit.concatenated(parts, 0), source.shape)
 
 
-@lowers("Log1p")
-def log_of_one_plus(emit: Emit, node: Node) -> None:
-    emit.result(log_of_one_more(emit, emit.require(emit.input(0), "float")))
-
-
 def log_of_one_more(emit: Emit, source: Value) -> Value:
     """log(u) + (x - (u - 1)) with u = 1 + x: what rounding u took away is put back, so that a small x keeps its digits.
 
@@ -275,27 +259,27 @@ def log_of_one_more(emit: Emit, source: Value) -> Value:
     return binary(emit, "ADD", logarithm, binary(emit, "SUB", small, kept))
 
 
-@lowers("Expm1")
-def exponential_less_one(emit: Emit, node: Node) -> None:
+lowers("Log1p", takes=("float",))(lambda emit, node, source: log_of_one_more(emit, source))
+
+
+@lowers("Expm1", takes=("float",))
+def exponential_less_one(emit: Emit, node: Node, source: Value) -> Value:
     """2 t / (1 - t) with t = tanh(x / 2) from -1 to 1, so that a small x keeps its digits; exp(x) - 1 elsewhere.
 
     Source: the definition of tanh by exponentials.
     """
-    source = emit.require(emit.input(0), "float")
     one, half = number(emit, 1), number(emit, 0.5)
     small = binary(emit, "MINIMUM", binary(emit, "MAXIMUM", source, number(emit, -1)), one)
     t = emit.add("TANH", [binary(emit, "MUL", small, half)], source.shape)
     near = binary(emit, "DIV", binary(emit, "ADD", t, t), binary(emit, "SUB", one, t))
     far = binary(emit, "SUB", emit.add("EXP", [source], source.shape), one)
     is_far = binary(emit, "GREATER", emit.add("ABS", [source], source.shape), one, BOOL)  # NaN is near: its EXP is 0
-    emit.result(emit.add("SELECT_V2", [is_far, far, near], source.shape, FLOAT))
+    return emit.add("SELECT_V2", [is_far, far, near], source.shape, FLOAT)
 
 
-@lowers("IsNan", "IsInf", "IsFinite")
-def kind_of_number(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("IsNan", "IsInf", "IsFinite", takes=("float",))
+def kind_of_number(emit: Emit, node: Node, source: Value) -> Value:
     if node.op == "IsNan":
-        emit.result(binary(emit, "NOT_EQUAL", source, source, BOOL))
-        return
+        return binary(emit, "NOT_EQUAL", source, source, BOOL)
     size = emit.add("ABS", [source], source.shape)
-    emit.result(binary(emit, "EQUAL" if node.op == "IsInf" else "LESS", size, number(emit, np.inf), BOOL))
+    return binary(emit, "EQUAL" if node.op == "IsInf" else "LESS", size, number(emit, np.inf), BOOL)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.program import Value
 
 
-@lowers("MatMul")
-def matmul(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
+@lowers("MatMul", takes=("float",))
+def matmul(emit: Emit, node: Node, left: Value, right: Value) -> Value:
     if len(left.shape) != 2 or len(right.shape) != 2:
         raise emit.unsupported("MatMul of other than matrices")
     if node.attr("transpose_a", False):
@@ -20,23 +20,20 @@ def matmul(emit: Emit, node: Node) -> None:
     if right.constant is None:
         columns = right.shape[0] if turned else right.shape[1]
         shape = (left.shape[0], columns)
-        emit.result(emit.add("BATCH_MATMUL", [left, right], shape, adj_x=False, adj_y=turned))
-        return
+        return emit.add("BATCH_MATMUL", [left, right], shape, adj_x=False, adj_y=turned)
     weights = right if turned else emit.transpose(right, (1, 0))
     shape = (left.shape[0], weights.shape[0])
-    emit.result(emit.add("FULLY_CONNECTED", [left, weights, None], shape, activation="", keep_num_dims=False))
+    return emit.add("FULLY_CONNECTED", [left, weights, None], shape, activation="", keep_num_dims=False)
 
 
-@lowers("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_matmul(emit: Emit, node: Node) -> None:
-    left, right = (emit.require(value, "float") for value in emit.inputs(0, 2))
+@lowers("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", takes=("float",))
+def batch_matmul(emit: Emit, node: Node, left: Value, right: Value) -> Value:
     if not 2 <= len(left.shape) <= 5 or not 2 <= len(right.shape) <= 5:
         raise emit.unsupported(f"a batched product of rank {len(left.shape)} and {len(right.shape)}")
-    result = emit.add(
+    return emit.add(
         "BATCH_MATMUL",
         [left, right],
         emit.output()[1],
         adj_x=bool(node.attr("adj_x", False)),
         adj_y=bool(node.attr("adj_y", False)),
     )
-    emit.result(result)

@@ -35,19 +35,16 @@ MOST_SEGMENTS = 1 << 20  # that a list of constant places makes
 
 
 @lowers(*REDUCTIONS)
-def reduction(emit: Emit, node: Node) -> None:
+def reduction(emit: Emit, node: Node) -> Value:
     code, dtypes = REDUCTIONS[node.op]
     source = emit.require(emit.input(0), *dtypes)
     axes = sorted(emit.axes(1, len(source.shape), "the reduced axes"))
     if len(set(axes)) != len(axes):
         raise emit.unsupported(f"the reduced axes {axes}, of which one comes twice")
     if not axes:
-        emit.result(source)
-        return
+        return source
     keep = bool(node.attr("keep_dims", node.attr("keepdims", False)))
-    emit.result(
-        summed(emit, source, axes, keep=keep) if code == "SUM" else reduced(emit, code, source, axes, keep=keep)
-    )
+    return summed(emit, source, axes, keep=keep) if code == "SUM" else reduced(emit, code, source, axes, keep=keep)
 
 
 def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
@@ -100,9 +97,8 @@ def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int], *, kee
     return source
 
 
-@lowers("ArgMax", "ArgMin")
-def arg_extreme(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "int32", "uint8", "int8", "bool")
+@lowers("ArgMax", "ArgMin", takes=("float", "int32", "uint8", "int8", "bool"))
+def arg_extreme(emit: Emit, node: Node, source: Value) -> Value:
     if not source.shape:
         raise emit.unsupported(f"{node.op} of a scalar")
     axes = emit.axes(1, len(source.shape))
@@ -114,27 +110,25 @@ def arg_extreme(emit: Emit, node: Node) -> None:
         raise emit.unsupported(f"{node.op} with results of type {dtype.name}")
     code = "ARG_MAX" if node.op == "ArgMax" else "ARG_MIN"
     operand = emit.const(axes[0], np.int32)
-    emit.result(emit.add(code, [source, operand], shape, dtype, output_type=schema.TENSOR_TYPES[dtype.name]))
+    return emit.add(code, [source, operand], shape, dtype, output_type=schema.TENSOR_TYPES[dtype.name])
 
 
-@lowers("Cumsum")
-def running_sum(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float", "int32", "int64")
+@lowers("Cumsum", takes=("float", "int32", "int64"))
+def running_sum(emit: Emit, node: Node, source: Value) -> Value:
     if not source.shape:
         raise emit.unsupported("Cumsum of a scalar")
     (axis,) = emit.axes(1, len(source.shape))
-    result = emit.add(
+    return emit.add(
         "CUMSUM",
         [source, emit.const(axis, np.int32)],
         source.shape,
         exclusive=bool(node.attr("exclusive", False)),
         reverse=bool(node.attr("reverse", False)),
     )
-    emit.result(result)
 
 
 @lowers("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
-def segments(emit: Emit, node: Node) -> None:
+def segments(emit: Emit, node: Node) -> Value:
     source, places = emit.require(emit.input(0), "float", "int32"), emit.require(emit.input(1), "int32", "int64")
     count = int(np.asarray(emit.static(2, "the number of segments")).reshape(-1)[0])
     rank = len(places.shape)
@@ -145,12 +139,11 @@ def segments(emit: Emit, node: Node) -> None:
         raise emit.unsupported(f"{node.op} of {list(source.shape)} in {count} segments by {list(places.shape)}")
     operands = [source, in_32_bits(emit, places), emit.const(count, np.int32)]
     code = f"UNSORTED_SEGMENT_{node.op.removeprefix('UnsortedSegment').upper()}"
-    emit.result(emit.add(code, operands, (count, *source.shape[rank:])))
+    return emit.add(code, operands, (count, *source.shape[rank:]))
 
 
-@lowers("SegmentSum", "SegmentMean")
-def sorted_segments(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("SegmentSum", "SegmentMean", takes=("float",))
+def sorted_segments(emit: Emit, node: Node, source: Value) -> Value:
     places = np.asarray(emit.static(1, "the segments"))
     if (
         places.shape != source.shape[:1]
@@ -167,12 +160,11 @@ def sorted_segments(emit: Emit, node: Node) -> None:
     if node.op == "SegmentMean":
         column = np.maximum(sizes, 1).reshape(-1, *[1] * (len(shape) - 1))
         total = binary(emit, "DIV", total, emit.const(column, np.float32))
-    emit.result(total)
+    return total
 
 
-@lowers("L2Loss")
-def half_squared_norm(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("L2Loss", takes=("float",))
+def half_squared_norm(emit: Emit, node: Node, source: Value) -> Value:
     flat = emit.reshape(source, (source.size,))
     total = emit.add("SUM", [emit.add("SQUARE", [flat], flat.shape), emit.const([0], np.int32)], (), keep_dims=False)
-    emit.result(emit.add("MUL", [total, emit.const(0.5, np.float32)], (), activation=""))
+    return emit.add("MUL", [total, emit.const(0.5, np.float32)], (), activation="")

@@ -19,21 +19,19 @@ ERF_P = 0.3275911
 ERF_A = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
-@lowers("Erf")
-def error_function(emit: Emit, node: Node) -> None:
+@lowers("Erf", takes=("float",))
+def error_function(emit: Emit, node: Node, source: Value) -> Value:
     """The error function to 5e-7; see ``tail``."""
-    source = emit.require(emit.input(0), "float")
     positive = binary(emit, "SUB", number(emit, 1), tail(emit, emit.add("ABS", [source], source.shape)))
-    emit.result(binary(emit, "MUL", emit.add("SIGN", [source], source.shape), positive))
+    return binary(emit, "MUL", emit.add("SIGN", [source], source.shape), positive)
 
 
-@lowers("Erfc")
-def complement_of_error_function(emit: Emit, node: Node) -> None:
+@lowers("Erfc", takes=("float",))
+def complement_of_error_function(emit: Emit, node: Node, source: Value) -> Value:
     """1 - erf(x) to 5e-7; see ``tail``: that for x above 0, 2 less it below. XNNPACK has signs, and no choices."""
-    source = emit.require(emit.input(0), "float")
     rest = tail(emit, emit.add("ABS", [source], source.shape))
     sign = emit.add("SIGN", [source], source.shape)
-    emit.result(binary(emit, "ADD", binary(emit, "SUB", number(emit, 1), sign), binary(emit, "MUL", sign, rest)))
+    return binary(emit, "ADD", binary(emit, "SUB", number(emit, 1), sign), binary(emit, "MUL", sign, rest))
 
 
 def tail(emit: Emit, size: Value) -> Value:
@@ -50,34 +48,30 @@ def tail(emit: Emit, size: Value) -> Value:
     return binary(emit, "MUL", polynomial, decayed)
 
 
-@lowers("Tan")
-def tangent(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("Tan", takes=("float",))
+def tangent(emit: Emit, node: Node, source: Value) -> Value:
     sine, cosine = (emit.add(code, [source], source.shape) for code in ("SIN", "COS"))
-    emit.result(binary(emit, "DIV", sine, cosine))
+    return binary(emit, "DIV", sine, cosine)
 
 
-@lowers("Atan2", "Atan")
-def angle(emit: Emit, node: Node) -> None:
-    height = emit.require(emit.input(0), "float")
+@lowers("Atan2", "Atan", takes=("float",))
+def angle(emit: Emit, node: Node, height: Value) -> Value:
     if node.op == "Atan":
-        emit.result(emit.add("ATAN2", [height, emit.constant_like(height, 1)], height.shape))
-        return
+        return emit.add("ATAN2", [height, emit.constant_like(height, 1)], height.shape)
     width = emit.require(emit.input(1), "float")
     shape = emit.output()[1]
     one = emit.const(np.ones(shape, np.float32))  # a product with it keeps the sign of 0, by which the angle turns
     sides = [value if value.shape == shape else binary(emit, "MUL", value, one) for value in (height, width)]
-    emit.result(emit.add("ATAN2", sides, shape))
+    return emit.add("ATAN2", sides, shape)
 
 
-@lowers("Asin", "Acos")
-def angle_of_ratio(emit: Emit, node: Node) -> None:
+@lowers("Asin", "Acos", takes=("float",))
+def angle_of_ratio(emit: Emit, node: Node, ratio: Value) -> Value:
     """By the other side of the right-angled triangle, the root of (1 - x) (1 + x), which keeps its digits near 1."""
-    ratio = emit.require(emit.input(0), "float")
     one = number(emit, 1)
     product = binary(emit, "MUL", binary(emit, "SUB", one, ratio), binary(emit, "ADD", one, ratio))
     other = emit.add("SQRT", [product], ratio.shape)
-    emit.result(emit.add("ATAN2", [ratio, other] if node.op == "Asin" else [other, ratio], ratio.shape))
+    return emit.add("ATAN2", [ratio, other] if node.op == "Asin" else [other, ratio], ratio.shape)
 
 
 COSH_SERIES = (1.0, 1 / 2, 1 / 24, 1 / 720, 1 / 40320, 1 / 3628800)
@@ -91,11 +85,10 @@ NEAR, NEAR_ONE, HYPERBOLIC_NEAR = 0.25, 0.06, 1.0
 of a small result."""
 
 
-@lowers("Sinh", "Cosh")
-def hyperbolic(emit: Emit, node: Node) -> None:
+@lowers("Sinh", "Cosh", takes=("float",))
+def hyperbolic(emit: Emit, node: Node, source: Value) -> Value:
     """Half of exp(a) less, or more, exp(-a), with a = |x|; near 0, and for NaN, a series. exp(a) is the square
     of exp(a / 2), which is finite for as long as the result is."""
-    source = emit.require(emit.input(0), "float")
     half = number(emit, 0.5)
     size = emit.add("ABS", [source], source.shape)
     root = emit.add("EXP", [binary(emit, "MUL", size, half)], source.shape)
@@ -108,37 +101,34 @@ def hyperbolic(emit: Emit, node: Node) -> None:
         far = binary(emit, "MUL", emit.add("SIGN", [source], source.shape), binary(emit, "SUB", large, small))
         near = binary(emit, "MUL", source, polynomial(emit, square, SINH_SERIES))
     is_far = binary(emit, "GREATER", size, number(emit, HYPERBOLIC_NEAR), BOOL)
-    emit.result(emit.add("SELECT_V2", [is_far, far, near], source.shape, source.dtype))
+    return emit.add("SELECT_V2", [is_far, far, near], source.shape, source.dtype)
 
 
-@lowers("Asinh")
-def inverse_hyperbolic_sine(emit: Emit, node: Node) -> None:
+@lowers("Asinh", takes=("float",))
+def inverse_hyperbolic_sine(emit: Emit, node: Node, source: Value) -> Value:
     """sign(x) log(a + sqrt(a^2 + 1)) with a = |x|, by way of 1 + a + a / (1 / a + sqrt(1 / a^2 + 1)), which squares no
     large a; near 0 a series."""
-    source = emit.require(emit.input(0), "float")
     size = emit.add("ABS", [source], source.shape)
     inverse = binary(emit, "DIV", number(emit, 1), size)
     square = binary(emit, "ADD", binary(emit, "MUL", inverse, inverse), number(emit, 1))
     divisor = binary(emit, "ADD", inverse, emit.add("SQRT", [square], source.shape))
     quarter = binary(emit, "MUL", size, number(emit, 0.25))
     far = log_of_quarters(emit, binary(emit, "ADD", quarter, binary(emit, "DIV", quarter, divisor)))
-    emit.result(odd(emit, source, size, far, ASINH_SERIES))
+    return odd(emit, source, size, far, ASINH_SERIES)
 
 
-@lowers("Atanh")
-def inverse_hyperbolic_tangent(emit: Emit, node: Node) -> None:
+@lowers("Atanh", takes=("float",))
+def inverse_hyperbolic_tangent(emit: Emit, node: Node, source: Value) -> Value:
     """sign(x) / 2 log(1 + 2 a / (1 - a)) with a = |x|; near 0 a series."""
-    source = emit.require(emit.input(0), "float")
     size = emit.add("ABS", [source], source.shape)
     more = binary(emit, "DIV", binary(emit, "ADD", size, size), binary(emit, "SUB", number(emit, 1), size))
     far = binary(emit, "MUL", log_of_one_more(emit, more), number(emit, 0.5))
-    emit.result(odd(emit, source, size, far, ATANH_SERIES))
+    return odd(emit, source, size, far, ATANH_SERIES)
 
 
-@lowers("Acosh")
-def inverse_hyperbolic_cosine(emit: Emit, node: Node) -> None:
+@lowers("Acosh", takes=("float",))
+def inverse_hyperbolic_cosine(emit: Emit, node: Node, source: Value) -> Value:
     """log(1 + u + sqrt(u) sqrt(u + 2)) with u = x - 1, which is exact near 1; there a series."""
-    source = emit.require(emit.input(0), "float")
     more = binary(emit, "SUB", source, number(emit, 1))
     quarter = binary(emit, "MUL", more, number(emit, 0.25))
     beyond = binary(emit, "ADD", quarter, number(emit, 0.5))
@@ -147,7 +137,7 @@ def inverse_hyperbolic_cosine(emit: Emit, node: Node) -> None:
     scale = binary(emit, "MUL", roots[0], number(emit, 8**0.5))
     near = binary(emit, "MUL", scale, polynomial(emit, more, ACOSH_SERIES))
     is_near = binary(emit, "LESS", more, number(emit, NEAR_ONE), BOOL)
-    emit.result(emit.add("SELECT_V2", [is_near, near, far], source.shape, source.dtype))
+    return emit.add("SELECT_V2", [is_near, near, far], source.shape, source.dtype)
 
 
 def log_of_quarters(emit: Emit, quarter: Value) -> Value:

@@ -49,11 +49,10 @@ RESULT_FIRST: dict[str, Callable[[Emit, Value, Value], Value]] = {
 """Gradients whose first input is the function's result, and the second the gradient that comes in."""
 
 
-@lowers(*RESULT_FIRST)
-def of_a_function(emit: Emit, node: Node) -> None:
-    result, gradient = (emit.require(value, "float") for value in emit.inputs(0, 2))
+@lowers(*RESULT_FIRST, takes=("float",))
+def of_a_function(emit: Emit, node: Node, result: Value, gradient: Value) -> Value:
     require_alike(emit, gradient, result)
-    emit.result(RESULT_FIRST[node.op](emit, result, gradient))
+    return RESULT_FIRST[node.op](emit, result, gradient)
 
 
 def require_alike(emit: Emit, gradient: Value, other: Value) -> None:

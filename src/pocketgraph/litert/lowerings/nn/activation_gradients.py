@@ -68,8 +68,7 @@ GRADIENT_FIRST: dict[str, Callable[[Emit, Node, Value, Value], Value]] = {
 """Gradients whose first input is the gradient that comes in, and the second the function's argument or result."""
 
 
-@lowers(*GRADIENT_FIRST)
-def of_an_activation(emit: Emit, node: Node) -> None:
-    gradient, other = (emit.require(value, "float") for value in emit.inputs(0, 2))
+@lowers(*GRADIENT_FIRST, takes=("float",))
+def of_an_activation(emit: Emit, node: Node, gradient: Value, other: Value) -> Value:
     require_alike(emit, gradient, other)
-    emit.result(GRADIENT_FIRST[node.op](emit, node, gradient, other))
+    return GRADIENT_FIRST[node.op](emit, node, gradient, other)

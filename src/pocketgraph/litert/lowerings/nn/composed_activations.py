@@ -10,38 +10,35 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.pieces import number
+from pocketgraph.litert.program import Value
 
 
-@lowers("Softplus")
-def softplus(emit: Emit, node: Node) -> None:
+@lowers("Softplus", takes=("float",))
+def softplus(emit: Emit, node: Node, source: Value) -> Value:
     """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-\\|x\\|)), which does not overflow."""
-    source = emit.require(emit.input(0), "float")
     decayed = emit.add("EXP", [emit.add("NEG", [emit.add("ABS", [source], source.shape)], source.shape)], source.shape)
     tail = emit.add("LOG", [binary(emit, "ADD", decayed, number(emit, 1))], source.shape)
-    emit.result(binary(emit, "ADD", emit.add("RELU", [source], source.shape), tail))
+    return binary(emit, "ADD", emit.add("RELU", [source], source.shape), tail)
 
 
-@lowers("Softsign")
-def softsign(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("Softsign", takes=("float",))
+def softsign(emit: Emit, node: Node, source: Value) -> Value:
     divisor = binary(emit, "ADD", emit.add("ABS", [source], source.shape), number(emit, 1))
-    emit.result(binary(emit, "DIV", source, divisor))
+    return binary(emit, "DIV", source, divisor)
 
 
-@lowers("Selu")
-def selu(emit: Emit, node: Node) -> None:
+@lowers("Selu", takes=("float",))
+def selu(emit: Emit, node: Node, source: Value) -> Value:
     """scale * max(x, 0) + scale * alpha * elu(min(x, 0))."""
-    source = emit.require(emit.input(0), "float")
     negative = emit.add("ELU", [binary(emit, "MINIMUM", source, number(emit, 0))], source.shape)
     low = binary(emit, "MUL", negative, number(emit, SELU_SCALE * SELU_ALPHA))
     high = binary(emit, "MUL", emit.add("RELU", [source], source.shape), number(emit, SELU_SCALE))
-    emit.result(binary(emit, "ADD", high, low))
+    return binary(emit, "ADD", high, low)
 
 
-@lowers("SoftmaxCrossEntropyWithLogits")
-def softmax_cross_entropy(emit: Emit, node: Node) -> None:
+@lowers("SoftmaxCrossEntropyWithLogits", takes=("float",))
+def softmax_cross_entropy(emit: Emit, node: Node, logits: Value, labels: Value) -> None:
     """-Σ labels · log softmax(logits), and its gradient, softmax(logits) - labels."""
-    logits, labels = emit.require(emit.input(0), "float"), emit.require(emit.input(1), "float")
     if len(logits.shape) != 2 or labels.shape != logits.shape:
         raise emit.unsupported(f"logits {list(logits.shape)} and labels {list(labels.shape)}")
     logs = emit.add("LOG_SOFTMAX", [logits], logits.shape)

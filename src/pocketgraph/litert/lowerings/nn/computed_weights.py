@@ -78,7 +78,7 @@ def transposed_by_computed(
 
 
 @lowers("Conv2DBackpropFilter")
-def by_the_filter(emit: Emit, node: Node) -> None:
+def by_the_filter(emit: Emit, node: Node) -> Value:
     """What lies under the windows, turned, times the gradient."""
     layout = data_format(emit, node)
     size = [int(length) for length in np.asarray(emit.static(1, "the shape of the filter")).reshape(-1)]
@@ -94,7 +94,7 @@ def by_the_filter(emit: Emit, node: Node) -> None:
     flat = emit.reshape(gradient, (lines[0].shape[0], size[3]))
     made = emit.reshape(emit.concatenated([_sum_over_rows(emit, line, flat) for line in lines], 0), size)
     _marked(emit, made, source, gradient, spans, "by weights")
-    emit.result(made)
+    return made
 
 
 def _marked(

@@ -78,7 +78,7 @@ def conv2d(emit: Emit, node: Node) -> None:
 
 
 @lowers("FusedPadConv2D")
-def fused_pad_conv2d(emit: Emit, node: Node) -> None:
+def fused_pad_conv2d(emit: Emit, node: Node) -> Value:
     """Mirror padding and a convolution in one, as optimize_for_inference and fuse_pad_and_conv make them."""
     from pocketgraph.litert.lowerings.pieces import mirror_pad
 
@@ -86,7 +86,7 @@ def fused_pad_conv2d(emit: Emit, node: Node) -> None:
     pairs = np.asarray(emit.static(1, "the paddings"), np.int32)
     kernel = emit.require(emit.input(2), "float")
     padded = mirror_pad(emit, source, pairs, attr_text(node, "mode"))
-    emit.result(convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC"))
+    return convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC")
 
 
 @lowers("DepthwiseConv2dNative", "DepthwiseConv2d")
@@ -156,7 +156,7 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
 
 
 @lowers("FusedResizeAndPadConv2D")
-def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
+def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> Value:
     """Resizing, mirror padding and a convolution in one, as optimize_for_inference makes them."""
     from pocketgraph.litert.lowerings.image.resizing import resized
     from pocketgraph.litert.lowerings.pieces import mirror_pad
@@ -168,4 +168,4 @@ def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
     align = bool(node.attr("resize_align_corners", False))
     larger = resized(emit, "RESIZE_BILINEAR", source, (height, width), align, half=False)
     padded = mirror_pad(emit, larger, pairs, attr_text(node, "mode"))
-    emit.result(convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC"))
+    return convolve(emit, node, padded, kernel, attr_text(node, "padding"), "NHWC")

@@ -55,7 +55,7 @@ def by_the_image(emit: Emit, node: Node) -> None:
 
 
 @lowers("DepthwiseConv2dNativeBackpropFilter")
-def by_the_filter(emit: Emit, node: Node) -> None:
+def by_the_filter(emit: Emit, node: Node) -> Value:
     """For each element of the filter, the sum over all windows of what lies under it times the gradient."""
     layout = data_format(emit, node)
     size = [int(length) for length in np.asarray(emit.static(1, "the shape of the filter")).reshape(-1)]
@@ -76,7 +76,7 @@ def by_the_filter(emit: Emit, node: Node) -> None:
             product = binary(emit, "MUL", emit.reshape(element, (*pixels, depth, 1)), flat)
             product = emit.reshape(product, (*pixels, channels))
             sums.append(reduced(emit, "SUM", reduced(emit, "SUM", product, [1], keep=True), [0], keep=True))
-    emit.result(emit.reshape(emit.concatenated(sums, 1), size))
+    return emit.reshape(emit.concatenated(sums, 1), size)
 
 
 def _nhwc(size: list[int], layout: str) -> list[int]:

@@ -22,20 +22,17 @@ CODED = ("QuantizeV2", "Requantize", "QuantizedConv2D", "QuantizedMatMul")
 
 
 @lowers("LRN")
-def local_response_normalization(emit: Emit, node: Node) -> None:
+def local_response_normalization(emit: Emit, node: Node) -> Value:
     source, settings = image(emit, 0, "NHWC"), _settings(emit, node)
     radius, bias, alpha, beta = settings
     if bias < 0 or alpha < 0:
         raise emit.unsupported(f"powers of numbers that may be negative, as with bias {bias} and alpha {alpha}")
     if source.shape[3] > MOST_RESPONSE_CHANNELS or bias == 0 or _has_codes(emit):
-        emit.result(
-            emit.add(
-                "LOCAL_RESPONSE_NORMALIZATION", [source], source.shape, radius=radius, bias=bias, alpha=alpha, beta=beta
-            )
+        return emit.add(
+            "LOCAL_RESPONSE_NORMALIZATION", [source], source.shape, radius=radius, bias=bias, alpha=alpha, beta=beta
         )
-        return
     norm = _norm(emit, source, radius, bias, alpha)
-    emit.result(_normalized(emit, source, norm, beta))
+    return _normalized(emit, source, norm, beta)
 
 
 def _has_codes(emit: Emit) -> bool:
@@ -44,7 +41,7 @@ def _has_codes(emit: Emit) -> bool:
 
 
 @lowers("LRNGrad")
-def of_local_response_normalization(emit: Emit, node: Node) -> None:
+def of_local_response_normalization(emit: Emit, node: Node) -> Value:
     gradient, source, result = (image(emit, index, "NHWC") for index in range(3))
     radius, bias, alpha, beta = _settings(emit, node)
     if (
@@ -58,7 +55,7 @@ def of_local_response_normalization(emit: Emit, node: Node) -> None:
     direct = _normalized(emit, gradient, norm, beta)
     each = binary(emit, "DIV", binary(emit, "MUL", gradient, result), norm)
     shared = _neighbour_sums(emit, each, radius, 2 * alpha * beta)
-    emit.result(binary(emit, "SUB", direct, binary(emit, "MUL", source, shared)))
+    return binary(emit, "SUB", direct, binary(emit, "MUL", source, shared))
 
 
 def _settings(emit: Emit, node: Node) -> tuple[int, float, float, float]:

@@ -12,9 +12,8 @@ from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Value
 
 
-@lowers("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", takes=("float",))
+def fused_batch_norm(emit: Emit, node: Node, source: Value) -> None:
     if node.attr("is_training", True):
         batch_statistics_norm(emit, node, source)
         return
@@ -67,13 +66,12 @@ def _moved(emit: Emit, old: Value, new: Value, part: float) -> Value:
     return emit.add("ADD", [kept, taken], new.shape, activation="")
 
 
-@lowers("BatchNormWithGlobalNormalization")
-def old_batch_norm(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("BatchNormWithGlobalNormalization", takes=("float",))
+def old_batch_norm(emit: Emit, node: Node, source: Value) -> Value:
     mean, variance, offset, scale = emit.inputs(1, 5)
     used = scale if node.attr("scale_after_normalization", False) else None
     epsilon = float(node.attr("variance_epsilon", 1e-3))
-    emit.result(batch_norm(emit, node, source, mean, variance, offset, used, epsilon))
+    return batch_norm(emit, node, source, mean, variance, offset, used, epsilon)
 
 
 def batch_norm(
@@ -112,8 +110,8 @@ def batch_norm(
 
 
 @lowers("BiasAdd", "BiasAddV1")
-def bias_add(emit: Emit, node: Node) -> None:
+def bias_add(emit: Emit, node: Node) -> Value:
     source, bias = emit.require(emit.input(0), "float", "int32"), emit.input(1)
     if attr_text(node, "data_format", "NHWC") == "NCHW" and len(source.shape) > 2:
         bias = emit.reshape(bias, (bias.shape[0], *[1] * (len(source.shape) - 2)))
-    emit.result(emit.add("ADD", [source, bias], source.shape, activation=""))
+    return emit.add("ADD", [source, bias], source.shape, activation="")

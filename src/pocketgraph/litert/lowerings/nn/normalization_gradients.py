@@ -50,11 +50,10 @@ def _over_pixels(emit: Emit, value: Value) -> Value:
     return reduced(emit, "SUM", reduced(emit, "SUM", value, [2], keep=True), [0, 1], keep=True)
 
 
-@lowers("BiasAddGrad")
-def of_a_bias(emit: Emit, node: Node) -> None:
-    gradient = emit.require(emit.input(0), "float")
+@lowers("BiasAddGrad", takes=("float",))
+def of_a_bias(emit: Emit, node: Node, gradient: Value) -> Value:
     rank = len(gradient.shape)
     if rank < 2:
         raise emit.unsupported(f"the gradient of biases by rank {rank}")
     kept = 1 if attr_text(node, "data_format", "NHWC").startswith("NC") and rank > 2 else rank - 1
-    emit.result(summed(emit, gradient, [axis for axis in range(rank) if axis != kept], keep=False))
+    return summed(emit, gradient, [axis for axis in range(rank) if axis != kept], keep=False)

@@ -22,12 +22,10 @@ CELL_FIRST, FORGET_FIRST = "icfo", "ifco"
 
 
 @lowers("LSTMBlockCell")
-def lstm_block_cell(emit: Emit, node: Node) -> None:
+def lstm_block_cell(emit: Emit, node: Node) -> list[Value]:
     x, state, output, weights, *peepholes, bias = (emit.require(value, "float") for value in emit.inputs(0, 8))
     gates = _product(emit, _joined(emit, [x, output]), weights, bias)
-    found = _step(emit, node, gates, state, peepholes, CELL_FIRST, float(node.attr("forget_bias", 1.0)))
-    for port, value in enumerate(found):
-        emit.result(value, port)
+    return _step(emit, node, gates, state, peepholes, CELL_FIRST, float(node.attr("forget_bias", 1.0)))
 
 
 @lowers("BlockLSTM", "BlockLSTMV2")
@@ -73,11 +71,11 @@ def _taken_steps(emit: Emit, steps: int) -> Value | None:
     return emit.add("LESS", [places, count], (steps, 1, 1), BOOL)
 
 
-@lowers("GRUBlockCell")
-def gru_block_cell(emit: Emit, node: Node) -> None:
-    x, output, w_gates, w_candidate, b_gates, b_candidate = (
-        emit.require(value, "float") for value in emit.inputs(0, 6)
-    )  # fmt: skip
+@lowers("GRUBlockCell", takes=("float",))
+def gru_block_cell(
+    emit: Emit, node: Node, x: Value, output: Value, w_gates: Value, w_candidate: Value, b_gates: Value,
+    b_candidate: Value,
+) -> list[Value]:  # fmt: skip
     joined = _joined(emit, [x, output])
     both = _product(emit, joined, w_gates, b_gates)
     reset, update = _split(emit, emit.add("LOGISTIC", [both], both.shape), 2)
@@ -87,8 +85,7 @@ def gru_block_cell(emit: Emit, node: Node) -> None:
     one = emit.constant_like(update, 1.0)
     kept = emit.add("SUB", [one, update], update.shape, activation="")
     new = sum_of(emit, _times(emit, update, output), _times(emit, kept, candidate))
-    for port, value in enumerate((reset, update, candidate, new)):
-        emit.result(value, port)
+    return [reset, update, candidate, new]
 
 
 def _step(

@@ -124,9 +124,8 @@ def _equal_parts(emit: Emit, value: Value, count: int) -> list[Value]:
     return [cut(emit, value, [0, part * size], [rows, size]) for part in range(count)]
 
 
-@lowers("MaxPoolWithArgmax")
-def max_pool_with_argmax(emit: Emit, node: Node) -> None:
-    source = emit.require(emit.input(0), "float")
+@lowers("MaxPoolWithArgmax", takes=("float",))
+def max_pool_with_argmax(emit: Emit, node: Node, source: Value) -> None:
     windows = windows_of(emit, node, source.shape)
     batch, height, width, depth = windows.image
     below, beside = windows.counts
