@@ -30,7 +30,7 @@ def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTe
     if isinstance(function, Mapping):  # a serialized function or layer
         if function.get("class_name") in writer.model.rules:
             inner, rule = writer.inner(function, "activation")
-            made = rule(inner, [value])
+            made = rule(inner, value)
             return made[0] if isinstance(made, list) else made
         config = function.get("config")
         function = config if isinstance(config, str) else function.get("class_name")

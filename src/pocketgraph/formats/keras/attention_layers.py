@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -36,7 +35,7 @@ def projected(writer: LayerWriter, value: KerasTensor, part: str) -> KerasTensor
     return transposed(writer, split, [0, 2, 1, 3])
 
 
-def multi_head_attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasTensor]:
+def multi_head_attention(writer: LayerWriter, *inputs: KerasTensor) -> list[KerasTensor]:
     """Of a query, values and, where they differ, keys: [batch, time, width] each, or with more axes than time."""
     writer.expect(use_gate=False, sliding_window=None)
     call = OperationCall(writer, writer.given, writer.named)
@@ -139,7 +138,7 @@ def _causal(writer: LayerWriter, query: KerasTensor, value: KerasTensor) -> Kera
     return writer.add("GreaterEqual", *steps, dims=(1, query.dims[1], value.dims[1]))
 
 
-def attention(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasTensor]:
+def attention(writer: LayerWriter, *inputs: KerasTensor) -> list[KerasTensor]:
     """Attention by products, or by the sum of a tangent of sums, of queries, values and maybe keys."""
     query, value = inputs[0], inputs[1]
     key = inputs[2] if len(inputs) > 2 else value

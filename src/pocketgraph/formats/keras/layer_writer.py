@@ -365,5 +365,5 @@ def broadcast(one: Dims, other: Dims) -> Dims:
     return tuple(second if first == 1 else first for first, second in pairs)
 
 
-Rule = Callable[[LayerWriter, Sequence[KerasTensor]], "KerasTensor | list[KerasTensor]"]
-"""Writes the nodes of a call for its inputs."""
+Rule = Callable[..., "KerasTensor | list[KerasTensor]"]
+"""Given a LayerWriter and the inputs of a call, one parameter each: writes the call's nodes."""

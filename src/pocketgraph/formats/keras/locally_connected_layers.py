@@ -17,13 +17,13 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 
 
-def locally_connected(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def locally_connected(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Each window of space times the kernel of its place.
 
     Raises:
         FormatError: the sizes of space are open, or its margins are of another kind.
     """
-    (value,), space = inputs, axes_of_space(writer)
+    space = axes_of_space(writer)
     is_first = writer.config.get("data_format") == "channels_first"
     padding = str(writer.config.get("padding", "valid"))
     if is_first:

@@ -34,7 +34,7 @@ class LoopOverTime(NamedTuple):
         return self.writer.add("Enter", value, dims=value.dims, frame_name=self.frame, is_constant=True)
 
 
-def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+def recurrent(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """SimpleRNN, LSTM and GRU, and those with convolutions in place of products."""
     if writer.config.get("stateful", False):
         raise writer.refuse(
@@ -42,7 +42,6 @@ def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor
             "weights there, so that each call begins with zeros, and save it"
         )
     writer.expect(time_major=False, num_constants=None)
-    value, *given = inputs
     units = int(writer.config["units"] if "units" in writer.config else writer.config["filters"])
     step, count, products = CELLS[writer.kind](writer, value, units)
     batch = value.dims[0] if value.dims[0] is not None else writer.size(value, 0)
@@ -60,9 +59,8 @@ def recurrent(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor
     return [first, *states] if writer.config.get("return_state", False) else first
 
 
-def loop_over_cells(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+def loop_over_cells(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """RNN of a cell, or of several, each a layer that reads what the one before gives."""
-    value, *given = inputs
     outer, cell = writer.config, writer.config["cell"]
     cells = cell["config"]["cells"] if cell["class_name"] == "StackedRNNCells" else [cell]
     if cell["config"].get("reverse_state_order"):
@@ -75,7 +73,7 @@ def loop_over_cells(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> Keras
         ways = {"return_state": True, "return_sequences": True, "go_backwards": outer.get("go_backwards") and not at}
         inner, rule = writer.inner({"class_name": kind, "config": {**outer, **one["config"], **ways}}, f"cell_{at}")
         count = 2 if kind == "LSTM" else 1
-        made = rule(inner, [value, *given[:count]])
+        made = rule(inner, value, *given[:count])
         assert isinstance(made, list), "it returns its states"
         given, states, value = given[count:], states + made[1:], made[0]
     first = value if outer.get("return_sequences", False) else states[-count]
@@ -179,7 +177,7 @@ def _convolved(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     inner = LayerWriter(writer.model, f"Conv{writer.kind[-2:]}", {**writer.config, "activation": None}, writer.scope,
                         f"{writer.call}/frames")  # fmt: skip
     inner.owners = writer.owners
-    made = convolution(inner, [frames])
+    made = convolution(inner, frames)
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -30,7 +29,7 @@ from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 
-def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The last axis times a matrix, and a bias."""
     value, kernel = as_float(writer, inputs[0]), writer.weight("kernel")
     dims: Dims = (*value.dims[:-1], kernel.dims[-1])
@@ -40,7 +39,7 @@ def dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.reshaped(with_bias(writer, writer.add("MatMul", rows, kernel, dims=(None, dims[-1]))), dims, value)
 
 
-def maxout_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def maxout_dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The largest of several dense layers' results, as Keras 1 has it."""
     made = contraction(writer, "bi,fio->bfo", as_float(writer, inputs[0]), writer.weight("kernel"))
     if writer.config.get("use_bias", True):
@@ -48,7 +47,7 @@ def maxout_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTen
     return writer.add("Max", made, writer.const(1, "axis"), dims=(made.dims[0], made.dims[2]))
 
 
-def highway(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def highway(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """A dense layer's result and its input, mixed by a gate, as Keras 1 has it."""
     value = as_float(writer, inputs[0])
     made, gate = (writer.add("MatMul", value, writer.weight(f"{name}kernel")) for name in ("", "carry_"))
@@ -61,9 +60,8 @@ def highway(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.add("AddV2", writer.add("Mul", made, gate), writer.add("Mul", rest, value))
 
 
-def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def batch_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of training, a factor and an offset for each channel; with Keras 1's mode=1 the example's moments."""
-    (value,) = inputs
     if writer.config.get("mode") == 1:
         last = len(value.dims) - 1
         centred = _centred(writer, value, [last])
@@ -84,7 +82,7 @@ def batch_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
     return scaled(writer, value, factor, offset)
 
 
-def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def normalization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The moments of the data, which are weights, or written down, for each position of some axes."""
     value, axis, told = as_float(writer, inputs[0]), writer.config.get("axis", -1), writer.config.get("mean")
     axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
@@ -97,17 +95,15 @@ def normalization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     return scaled(writer, value, 1 / deviation, -mean / deviation)
 
 
-def layer_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def layer_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of the example, over one or more axes."""
-    (value,) = inputs
     writer.expect(rms_scaling=False)
     axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
     return _with_offset(writer, _standardized(writer, value, axes), axes)
 
 
-def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def group_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of the example, over space and a group of channels."""
-    (value,) = inputs
     axis = int(writer.config.get("axis", -1)) % len(value.dims)
     count, groups = int(value.dims[axis] or 0), int(writer.config.get("groups", 32))
     groups = count if groups == -1 else groups
@@ -119,19 +115,18 @@ def group_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTenso
     return _with_offset(writer, writer.reshaped(whole, value.dims, value), [axis])
 
 
-def rms_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def rms_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """By the root of the mean square, over one or more axes."""
-    (value,) = inputs
     axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
     return writer.add("Mul", _by_deviation(writer, value, axes), _along(writer, "scale", value.dims, axes))
 
 
-def layer_scale(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def layer_scale(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """A factor for each channel, as in ConvNeXt."""
     return writer.add("Mul", inputs[0], writer.weight("gamma", "variable"))
 
 
-def unit_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def unit_norm(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The length of vectors along axes becomes one."""
     return unit_length(OperationCall(writer, inputs, writer.config))
 
@@ -180,11 +175,11 @@ def _along(writer: LayerWriter, name: str, dims: Dims, axes: list[int]) -> Keras
     )
 
 
-def activation(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def activation(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return activated(writer, inputs[0], writer.config.get("activation"))
 
 
-def relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """ReLU, with a largest value or a slope below zero."""
     largest = writer.config.get("max_value")
     slope, limit = (float(np.ravel(writer.config.get(name) or 0)[0]) for name in ("negative_slope", "threshold"))
@@ -201,27 +196,25 @@ def relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.add("Minimum", value, writer.const(largest, "max_value", FLOAT))
 
 
-def leaky_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def leaky_relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     slope = writer.config.get("alpha", writer.config.get("negative_slope", 0.3))
     return writer.add("LeakyRelu", inputs[0], alpha=float(np.ravel(slope)[0]))
 
 
-def prelu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def prelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A slope below zero for each element, or for those that share an axis."""
-    (value,) = inputs
     above, below = writer.add("Relu", value), writer.add("Relu", writer.add("Neg", value), name="below")
     return writer.add("Sub", above, writer.add("Mul", below, writer.weight("alpha")))
 
 
-def parametric_softplus(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def parametric_softplus(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """Softplus with a factor before and one behind it for each element, as Keras 1 has it."""
     steep = writer.add("Mul", inputs[0], writer.weight("betas"))
     return writer.add("Mul", writer.add("Softplus", steep), writer.weight("alpha"))
 
 
-def s_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def s_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A slope to the left of a threshold, one to the right of another, and none between, as Keras 1 has it."""
-    (value,) = inputs
     left, width = writer.weight("t_left"), writer.const(np.abs(writer.array("t_right")), "width", FLOAT)
     right = writer.const(writer.array("t_left") + np.abs(writer.array("t_right")), "right", FLOAT)
     above = writer.add("Sub", value, left)
@@ -231,48 +224,45 @@ def s_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.add("AddV2", writer.add("AddV2", centre, left), beyond)
 
 
-def elu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
-    (value,), factor = inputs, float(np.ravel(writer.config.get("alpha", 1))[0])
+def elu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    factor = float(np.ravel(writer.config.get("alpha", 1))[0])
     if factor == 1:
         return writer.add("Elu", value)
     below = writer.add("Elu", writer.add("Minimum", value, writer.const(0, "zero", FLOAT)))
     return writer.add("AddV2", writer.add("Relu", value), scaled(writer, below, factor))
 
 
-def thresholded_relu(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def thresholded_relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
     above = writer.add("Cast", writer.add("Greater", inputs[0], limit), SrcT=BOOL, DstT=FLOAT)
     return writer.add("Mul", inputs[0], above)
 
 
-def softmax(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def softmax(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return softmax_along(writer, inputs[0], writer.config.get("axis", -1))
 
 
-def identity(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def identity(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """What does something in training alone."""
     return inputs[0]
 
 
-def flatten(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def flatten(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     return writer.reshaped(value, (value.dims[0], elements(value.dims[1:])))
 
 
-def reshape(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def reshape(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Another shape for each example, of which one size may be what remains."""
-    (value,) = inputs
     return writer.reshaped(value, (value.dims[0], *with_rest(writer.config["target_shape"], value.dims[1:])))
 
 
-def permute(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def permute(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return transposed(writer, inputs[0], [0, *writer.config["dims"]])
 
 
-def repeat_vector(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def repeat_vector(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A vector of each example, several times in a row."""
-    (value,) = inputs
     count = int(writer.config["n"])
     column = expanded(writer, value, 1)
     return writer.add(
@@ -280,9 +270,8 @@ def repeat_vector(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     )
 
 
-def embedding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def embedding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The row of a table for each number."""
-    (value,) = inputs
     table = writer.weight("embeddings")
     if value.dtype is FLOAT:
         value = writer.add("Cast", value, SrcT=FLOAT, DstT=INT32)
@@ -292,9 +281,8 @@ def embedding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor
     return rows._replace(mask=writer.add("NotEqual", value, writer.const(0, "padding", value.dtype), name="mask"))
 
 
-def masking(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Steps whose elements all have one value do not count, and are zero."""
-    (value,) = inputs
     differs = writer.add(
         "NotEqual", value, writer.const(float(writer.config.get("mask_value", 0)), "mask_value", FLOAT)
     )
@@ -304,7 +292,7 @@ def masking(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.add("Mul", value, writer.add("Cast", kept, SrcT=BOOL, DstT=FLOAT))._replace(mask=mask)
 
 
-def rescaling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def rescaling(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     scale, offset = (np.asarray(writer.config.get(name, usual)) for name, usual in (("scale", 1), ("offset", 0)))
     return scaled(writer, as_float(writer, inputs[0]), scale, offset)
 
@@ -319,7 +307,7 @@ MERGES = {
 }
 
 
-def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def merge(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """Two or more tensors, element by element."""
     op = MERGES[writer.kind]
     if len(inputs) < 2:
@@ -341,18 +329,18 @@ def merge(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return scaled(writer, made, 1 / len(inputs)) if writer.kind == "Average" else made
 
 
-def concatenate(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def concatenate(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return joined(writer, inputs, int(writer.config.get("axis", -1)))
 
 
-def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def dot(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The products of two tensors along an axis of each, for each example."""
     ranks = [len(value.dims) for value in inputs]
     axes = [axis % rank for axis, rank in zip(pair(writer.config["axes"]), ranks, strict=True)]
     if writer.config.get("normalize", False):
-        inputs = [
+        inputs = tuple(
             unit_length(OperationCall(writer, [value, axis], {})) for value, axis in zip(inputs, axes, strict=True)
-        ]
+        )
     names = ["b" + text[: rank - 1] for text, rank in zip(("cdefg", "ijklm"), ranks, strict=True)]
     names[1] = names[1].replace(names[1][axes[1]], names[0][axes[0]])
     rest = "".join(name for name in names[0] + names[1] if name not in ("b", names[0][axes[0]]))
@@ -360,18 +348,17 @@ def dot(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return made if rest else expanded(writer, made, 1)
 
 
-def cosine(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def cosine(writer: LayerWriter, one: KerasTensor, other: KerasTensor) -> KerasTensor:
     """The products of two tensors by those of each with itself, as a Merge of Keras 1 has it, with one more axis."""
     if writer.config.get("mode") != "cos":
         raise writer.refuse("is of a kind that is not read")
-    one, other = inputs
     writer.config = {**writer.config, "axes": writer.config.get("axes", -1)}
-    product, *squares = (dot(writer, both) for both in ((one, other), (one, one), (other, other)))
+    product, *squares = (dot(writer, *both) for both in ((one, other), (one, one), (other, other)))
     square = writer.add("Maximum", writer.add("Mul", *squares), writer.const(1e-14, "epsilon", FLOAT))
     return expanded(writer, writer.add("RealDiv", product, writer.add("Sqrt", square)), 1)
 
 
-def einsum_dense(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def einsum_dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """Einstein's sum of a tensor and a kernel, and a bias."""
     made = contraction(writer, writer.config["equation"], inputs[0], writer.weight("kernel"))
     if writer.config.get("bias_axes") is not None:

@@ -18,10 +18,10 @@ HASH_KEY = 0xDECAFCAFFE
 """What tf.sparse.cross_hashed begins with."""
 
 
-def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
     """Pictures in one size; with ``crop_to_aspect_ratio`` of the middle that has its ratio."""
     writer.expect(data_format="channels_last", pad_to_aspect_ratio=False, antialias=False)
-    (given,), value = inputs, as_float(writer, inputs[0])
+    value = as_float(writer, given)
     wanted = [int(writer.config[name]) for name in ("height", "width")]
     if writer.config.get("crop_to_aspect_ratio", False):
         height, width = _known(writer, value)
@@ -40,7 +40,7 @@ def resizing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return writer.add("Cast", made, SrcT=FLOAT, DstT=given.dtype)
 
 
-def random_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def random_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """What it does outside of training: pictures in one size, as Resizing with ``crop_to_aspect_ratio``; as they are
     since Keras 3.7.
 
@@ -53,10 +53,10 @@ def random_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTens
     if version.startswith("3."):
         return inputs[0]
     writer.config = {**writer.config, "crop_to_aspect_ratio": True}
-    return resizing(writer, inputs)
+    return resizing(writer, *inputs)
 
 
-def center_crop(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def center_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The middle of pictures that are no smaller."""
     writer.expect(data_format="channels_last")
     wanted = (int(writer.config["height"]), int(writer.config["width"]))
@@ -102,7 +102,7 @@ def encoded(writer: LayerWriter, value: KerasTensor, depth: int) -> KerasTensor:
     return writer.add(op, places, along, dims=(*value.dims[:-1], depth))
 
 
-def category_encoding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def category_encoding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     if len(inputs) > 1:
         raise writer.refuse("weighs its counts, which is not read")
     (value,) = inputs
@@ -112,7 +112,7 @@ def category_encoding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> Ker
     return encoded(writer, value, int(writer.config["num_tokens"]))
 
 
-def discretization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def discretization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The number of the range that a value is in."""
     limits = writer.config.get("bin_boundaries")
     if not limits:
@@ -123,10 +123,10 @@ def discretization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasT
     return writer.add("Cast", made, SrcT=INT32, DstT=INT64) if is_wide else made
 
 
-def hashing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def hashing(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The number of the bin that a text, or the digits of a whole number, falls in."""
     writer.expect(mask_value=None, salt=None)
-    (value,), bins = inputs, int(writer.config["num_bins"])
+    bins = int(writer.config["num_bins"])
     return encoded(writer, bucket(writer, value, bins), bins)
 
 
@@ -136,7 +136,7 @@ def bucket(writer: LayerWriter, value: KerasTensor, count: int) -> KerasTensor:
     return writer.add("StringToHashBucketFast", texts, num_buckets=count)
 
 
-def hashed_crossing(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def hashed_crossing(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The number of the bin that texts and whole numbers fall in together."""
     writer.expect(sparse=False)
     bins, dims = int(writer.config["num_bins"]), inputs[0].dims
@@ -162,10 +162,10 @@ def specials(config: Mapping[str, Any]) -> int:
     return int(config.get("num_oov_indices", 1)) + is_masked
 
 
-def lookup(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The number of a word, or of a whole number, in a vocabulary."""
     writer.expect(invert=False, sparse=False, salt=None)
-    (value,), words, rows = inputs, writer.config.get("vocabulary"), int(writer.config.get("num_oov_indices", 1))
+    words, rows = writer.config.get("vocabulary"), int(writer.config.get("num_oov_indices", 1))
     if not isinstance(words, (list, tuple)):
         raise writer.refuse("has its vocabulary in no list of the file")
     is_text = writer.kind == "StringLookup"
@@ -214,13 +214,13 @@ STANDARDS = {None: (), "lower": ("lower",), "strip_punctuation": ("strip",),
 """What each ``standardize`` does to texts, one after the other."""
 
 
-def text_vectorization(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def text_vectorization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The numbers of a text's words, or which of them, or how many, it has.
 
     Source: keras/src/layers/preprocessing/text_vectorization.py.
     """
     writer.expect(sparse=False, ragged=False, encoding="utf-8")
-    config, (value,) = writer.config, inputs
+    config = writer.config
     words, standard, mode = config.get("vocabulary"), config.get("standardize"), str(config.get("output_mode", "int"))
     if not isinstance(words, (list, tuple)):
         raise writer.refuse("has its vocabulary in no list of the file")

@@ -86,7 +86,7 @@ def _with_port(ref: str) -> str:
     return ref if ":" in ref else f"{ref}:0"
 
 
-def _model(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> list[KerasTensor]:
+def _model(writer: LayerWriter, *inputs: KerasTensor) -> list[KerasTensor]:
     """A model inside a layer."""
     return _NestedModel(writer.model, writer.kind, writer.config, f"{writer.call}/", 1).written(list(inputs))[1]
 
@@ -195,7 +195,7 @@ class _NestedModel:
         made = self._by_rule(writer, layer, values, index)
         results = made if isinstance(made, list) else [made]
         is_operation = layer.operation is not None
-        last, mask = results[0].ref, results[0].mask or (None if is_operation else mask_of(writer, values))
+        last, mask = results[0].ref, results[0].mask or (None if is_operation else mask_of(writer, *values))
         if last.startswith(f"{name}/"):
             node = self.nodes.nodes.pop(last)
             self.nodes.put(node.replace(name=name))
@@ -227,8 +227,8 @@ class _NestedModel:
                 for one in _parts(writer.given[:1])
             ]
         if writer.config.get("data_format") == "channels_first" and layer.kind in CHANNELS_FIRST:
-            return with_channels_last(rule, writer, values)
-        return rule(writer, values)
+            return with_channels_last(rule, writer, *values)
+        return rule(writer, *values)
 
 
 class _LayerConfig:

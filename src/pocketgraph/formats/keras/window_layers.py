@@ -48,10 +48,9 @@ def with_bias(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return activated(writer, value, writer.config.get("activation"))
 
 
-def convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Conv1D, Conv2D, Conv3D, and DepthwiseConv and SeparableConv along one or two axes."""
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     space = axes_of_space(writer)
     strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
     padding = str(writer.config.get("padding", "valid"))
@@ -93,10 +92,10 @@ def convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTens
     return with_bias(writer, without_height(writer, value) if flat else value)
 
 
-def transposed_convolution(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def transposed_convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Convolutions from outputs to inputs along one, two or three axes; kernels are [size, …, outputs, inputs]."""
     writer.expect(data_format="channels_last")
-    (value,), axes = inputs, axes_of_space(writer)
+    axes = axes_of_space(writer)
     kernel, padding = writer.weight("kernel"), str(writer.config.get("padding", "valid"))
     strides, rates = (pair(writer.config.get(name) or 1, axes) for name in ("strides", "dilation_rate"))
     extra = writer.config.get("output_padding")
@@ -139,10 +138,9 @@ def affine(writer: LayerWriter, value: KerasTensor, axis: int, factor: int, more
     return writer.add("AddV2", found, writer.const(more, "more")) if more else found
 
 
-def pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """MaxPooling and AveragePooling along one, two or three axes."""
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     space = axes_of_space(writer)
     windows = pair(writer.config.get("pool_size", 2), space)
     strides = pair(writer.config.get("strides") or windows, space)
@@ -158,10 +156,9 @@ def pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
     return without_height(writer, made) if space == 1 else made
 
 
-def global_pooling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The mean or the largest of all of space."""
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     keeps = bool(writer.config.get("keepdims", False))
     axes = list(range(1, len(value.dims) - 1))
     dims = (value.dims[0], *([1] * len(axes) if keeps else []), value.dims[-1])
@@ -191,16 +188,15 @@ def padded(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]
     return writer.add("Pad", value, writer.const([(0, 0), *ends, (0, 0)], "paddings"), dims=dims)
 
 
-def zero_padding(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def zero_padding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """Zeros around space."""
     writer.expect(data_format="channels_last")
     return padded(writer, inputs[0], margins(writer, "padding", axes_of_space(writer)))
 
 
-def cropping(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def cropping(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Space without its margins."""
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     return cropped(writer, value, margins(writer, "cropping", axes_of_space(writer)))
 
 
@@ -214,10 +210,9 @@ def cropped(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int
     )  # fmt: skip
 
 
-def upsampling(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def upsampling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """More pixels along one, two or three axes; bilinear ones take corners in TensorFlow.js, centres in Keras."""
     writer.expect(data_format="channels_last")
-    (value,) = inputs
     space = axes_of_space(writer)
     factors = pair(writer.config.get("size", 2), space)
     if space == 3:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -27,11 +27,11 @@ from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
 
-def time_distributed(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def time_distributed(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """A layer for each step, the steps taken as a larger batch."""
     (value,), described = inputs, writer.config["layer"]
     inner, rule = writer.inner(described, "step")
-    made = rule(inner, [writer.reshaped(value._replace(mask=None), (None, *value.dims[2:]))])
+    made = rule(inner, writer.reshaped(value._replace(mask=None), (None, *value.dims[2:])))
     if isinstance(made, list):
         if len(made) > 1:
             raise writer.refuse("wraps a layer of several results, which is not read")
@@ -41,15 +41,14 @@ def time_distributed(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> Kera
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)._replace(mask=value.mask)
 
 
-def spectral_norm(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+def spectral_norm(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A layer whose kernel training keeps small."""
     inner, rule = writer.inner(writer.config["layer"], "layer")
-    return rule(inner, inputs)
+    return rule(inner, *inputs)
 
 
-def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+def bidirectional(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A recurrent layer from the first step to the last, and another from the last to the first."""
-    value, *given = inputs
     both: list[KerasTensor] = []
     states: list[KerasTensor] = []
     for at, described in enumerate(ways(writer.config)):
@@ -61,7 +60,7 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
         way = ("forward", "backward")[at]
         inner, rule = writer.inner({**described, "config": config}, way)
         inner.owners, inner.has_own_mask = (f"{way}_{inner.layer}", *inner.owners), writer.has_own_mask
-        made = rule(inner, [value, *given[half * at : half * (at + 1)]])
+        made = rule(inner, value, *given[half * at : half * (at + 1)])
         first, *rest = made if isinstance(made, list) else [made]
         if at and keeps_time:
             first = writer.add("ReverseV2", first, writer.const([1], "axis"))
@@ -72,13 +71,13 @@ def bidirectional(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTe
     if kind is None:
         return [one._replace(mask=value.mask if keeps_time else None) for one in both] + states
     merge, rule = writer.inner({"class_name": kind, "config": {}}, "merge")
-    merged = rule(merge, both)
+    merged = rule(merge, *both)
     assert isinstance(merged, KerasTensor), "a merge has one result"
     merged = merged._replace(mask=value.mask if keeps_time else None)
     return [merged, *states] if states else merged
 
 
-def python_code(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def python_code(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """Refuses a Lambda, whose code could do anything."""
     raise writer.refuse("is Python code, which is not run: put a layer or an operation of Keras in its place")
 
@@ -117,17 +116,16 @@ IGNORE_MASKS = frozenset((
 """Layers that TensorFlow.js lets have masks."""
 
 
-def with_channels_last(rule: Rule, writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor:
+def with_channels_last(rule: Rule, writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A layer of pictures with channels ahead of space, as one with channels behind it."""
-    (value,) = inputs
     rank = len(value.dims)
     writer.config = {**writer.config, "data_format": "channels_last"}
-    made = rule(writer, [transposed(writer, value, [0, *range(2, rank), 1])._replace(mask=value.mask)])
+    made = rule(writer, transposed(writer, value, [0, *range(2, rank), 1])._replace(mask=value.mask))
     assert isinstance(made, KerasTensor), "such a layer has one result"
     return transposed(writer, made, [0, rank - 1, *range(1, rank - 1)]) if len(made.dims) == rank > 2 else made
 
 
-def mask_of(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | None:
+def mask_of(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | None:
     """The mask of the first result of a layer that gives none itself.
 
     Raises:
@@ -154,10 +152,10 @@ def mask_of(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor |
     return reduce(lambda one, other: writer.add(op, one, other, dims=one.dims), distinct.values())
 
 
-def merged(writer: LayerWriter, inputs: Sequence[KerasTensor]) -> KerasTensor | list[KerasTensor]:
+def merged(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A merge, for which since Keras 3.4 products and extremes leave out the steps that do not count."""
     if not any(value.mask for value in inputs) or not writer.model.counts_any_mask:
-        return plain_layers.merge(writer, inputs)
+        return plain_layers.merge(writer, *inputs)
     is_product, zero, one = writer.kind == "Multiply", *(writer.const(at, "number", FLOAT) for at in (0, 1))
     total, *others = inputs
     counted = total.mask and expanded(writer, total.mask, 2)
