@@ -34,9 +34,9 @@ from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.loop_arrays import LOWERINGS
 from pocketgraph.runtime.engines.compilation_units import Plan, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop, LoopFrame, is_loop_head, split
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, behind
 from pocketgraph.runtime.unrolling.branch_conditions import Guard, Guards
-from pocketgraph.runtime.unrolling.constant_trip_counts import behind, heads_of
+from pocketgraph.runtime.unrolling.constant_trip_counts import heads_of
 
 CONTROL_FLOW = ops_with("control_flow")
 Fallback = Callable[[Emit, Node], None] | None

@@ -20,9 +20,9 @@ from pocketgraph.graph.op_traits import ENTER, EXIT, NEXT_ITERATION
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import PASSES, Item, behind
 from pocketgraph.runtime.unrolling.branch_conditions import Guard
-from pocketgraph.runtime.unrolling.constant_trip_counts import PASSES, behind, counts, heads_of, outside
+from pocketgraph.runtime.unrolling.constant_trip_counts import counts, heads_of, outside
 from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 

@@ -78,9 +78,7 @@ class OnnxOperands(Operands[OnnxValue]):
         return found if found is not None else self._text(ref)
 
     def _text(self, ref: str) -> Constant | None:
-        node = self.graph.nodes.get(ref.removesuffix(":0"))
-        while node is not None and node.op in ("Identity", "StopGradient") and node.data_inputs:
-            node = self.graph.nodes.get(node.data_inputs[0])
+        node = self.graph.find_producer(ref, ("Identity", "StopGradient"))
         if node is None or node.op != "Const" or node.tensor.dtype is not STRING:
             return None
         return Constant.of(node.tensor.numpy())

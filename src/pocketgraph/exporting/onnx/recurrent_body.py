@@ -13,8 +13,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import MOVES, ops_with
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.constant import Array
-from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.constant_trip_counts import behind, outside
+from pocketgraph.runtime.engines.needed import Item, behind
+from pocketgraph.runtime.unrolling.constant_trip_counts import outside
 
 SUMS = ops_with("sum") | {"BiasAdd"}
 READS = {"TensorArrayReadV3": 2, "TensorListGetItem": 0}

@@ -24,6 +24,8 @@ class Item(NamedTuple):
     control: tuple[str, ...]
 
 
+PASSES = ("Identity", "Switch")
+"""Ops that pass a variable on within its loop."""
 _new_tuple = tuple.__new__
 
 
@@ -101,6 +103,19 @@ def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
 def consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
     """For each node those that run after it, by name; one that none waits for has no entry."""
     return by_key((source, name) for name, item in items.items() for source in runs_after(item, fed))
+
+
+def behind(
+    items: Mapping[str, Item], endpoint: Endpoint, passes: Collection[str] = PASSES, fed: Collection[Endpoint] = ()
+) -> Endpoint:
+    """Where a tensor comes from, past ops that hand on their first input, by default within a loop; what is fed comes
+    from nowhere else."""
+    for _ in range(len(items)):
+        item = items.get(endpoint.node)
+        if item is None or item.node.op not in passes or not item.data or endpoint in fed:
+            break
+        endpoint = item.data[0]
+    return endpoint
 
 
 def check_counts(items: Mapping[str, Item]) -> None:

@@ -20,7 +20,7 @@ from pocketgraph.litert.cost_model import (
     WEIGHT_PRODUCT,
 )
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, behind
 
 FREE = ops_with("passes", "view", "constant", "shape") | {"NoOp", "PlaceholderWithDefault"}
 """What gives on what it took, or what a plan has at hand."""
@@ -70,11 +70,5 @@ def _weights(endpoint: Endpoint, plan: Plan) -> int:
 
 def _origin(endpoint: Endpoint, plan: Plan) -> Item | None:
     """The node that a tensor comes from, past those that hand it on."""
-    for _ in range(len(plan.items)):
-        item = plan.items.get(endpoint.node)
-        if item is None or endpoint in plan.fed:
-            return None
-        if item.node.op not in PASSED or not item.data:
-            return item
-        endpoint = item.data[0]
-    return None
+    source = behind(plan.items, endpoint, PASSED, plan.fed)
+    return None if source in plan.fed else plan.items.get(source.node)

@@ -18,7 +18,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import HEAVY, PASSES_OR_ENTERS, ops_with
 from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import IN_NUMPY, PartCall, Plan
-from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.engines.needed import Item, behind, needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
@@ -223,7 +223,10 @@ class DynamicPartPlanner:
             known = {
                 e for e in item.data if e in taken and _is_constant(e, plan)
             }  # given to tell whether the part runs
-            data = [e if e in taken and e not in known else _before_switches(e, plan) for e in item.data]
+            # where the part runs, each Switch before it has passed its input on
+            data = [
+                e if e in taken and e not in known else behind(plan.items, e, ("Switch",), plan.fed) for e in item.data
+            ]
             nodes[name] = Node(name, op, [str(e) if e in known else taken.get(e) or str(e) for e in data], attrs)
             waiting.extend(e.node for e in data if e not in taken or e in known)
         return self.graph.replace(nodes.values(), inputs=(), outputs=(), signatures={})
@@ -233,15 +236,6 @@ def _is_constant(endpoint: Endpoint, plan: Plan) -> bool:
     """Whether a tensor has one value, be it that it is there on one branch only."""
     item = plan.items.get(endpoint.node)
     return item is not None and item.node.op == "Const" and endpoint not in plan.fed
-
-
-def _before_switches(endpoint: Endpoint, plan: Plan) -> Endpoint:
-    """What a Switch passes on: inside of a part that runs, every Switch before it has passed its input on."""
-    item = plan.items.get(endpoint.node)
-    while item is not None and item.node.op == "Switch" and endpoint not in plan.fed:
-        endpoint = item.data[0]
-        item = plan.items.get(endpoint.node)
-    return endpoint
 
 
 def may_be_dynamic(item: Item, shape_of: Callable[[str], Any], dtype_of: Callable[[str], DType | None]) -> bool:

@@ -25,7 +25,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import EXIT, HANDS_ON, MERGE, REFERENCES, SWITCH, VIEWS, ops_with
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
-from pocketgraph.runtime.engines.needed import Item, consumers, item_of, needed
+from pocketgraph.runtime.engines.needed import Item, behind, consumers, item_of, needed
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.state.variables import Variable
@@ -201,9 +201,7 @@ def _fetched_last(
     """
     handed: dict[str, Endpoint] = {}
     for endpoint in fetches:
-        source = endpoint
-        while source not in fed and items[source.node].node.op in HANDS_ON:
-            source = items[source.node].data[0]
+        source = behind(items, endpoint, HANDS_ON, fed)
         if source != endpoint and source not in fed and _is_reference(items[source.node].node.op):
             handed[endpoint.node] = source
     if not handed:

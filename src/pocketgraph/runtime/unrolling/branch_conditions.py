@@ -9,8 +9,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.groups import finishing
 from pocketgraph.graph.op_traits import ENTER, MERGE, NEXT_ITERATION
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.constant_trip_counts import behind
+from pocketgraph.runtime.engines.needed import Item, behind
 
 
 class Guard(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
@@ -10,10 +10,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, PLACEHOLDERS, SUMS
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.needed import Item, needed
-
-PASSES = ("Identity", "Switch")
-"""Ops that pass a variable on within its loop."""
+from pocketgraph.runtime.engines.needed import PASSES, Item, behind, needed
 
 
 def counts(items: Mapping[str, Item], inferred: Inferred, name: str, first: Endpoint, last: Endpoint) -> bool:
@@ -30,16 +27,6 @@ def counts(items: Mapping[str, Item], inferred: Inferred, name: str, first: Endp
         if one.node == name and step is not None and step.size == 1 and int(step.reshape(-1)[0]) == 1:
             return True
     return False
-
-
-def behind(items: Mapping[str, Item], endpoint: Endpoint, passes: Collection[str] = PASSES) -> Endpoint:
-    """What a tensor is, behind what only passes it on, by default within the loop."""
-    for _ in range(len(items)):
-        item = items.get(endpoint.node)
-        if item is None or item.node.op not in passes or not item.data:
-            break
-        endpoint = item.data[0]
-    return endpoint
 
 
 def outside(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:

@@ -18,7 +18,7 @@ from pocketgraph.graph import Tensor
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ENTER, NEXT_ITERATION, PASSES, SELECTS, SUMS
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.needed import Item, behind
 
 HANDED_ON = PASSES | ENTER | NEXT_ITERATION
 
@@ -79,12 +79,7 @@ class _CandidateLoop:
 
     def origin(self, endpoint: Endpoint) -> Endpoint:
         """Where a tensor comes from, past what hands it on."""
-        for _ in range(len(self.items)):
-            item = self.items.get(endpoint.node)
-            if item is None or item.node.op not in HANDED_ON:
-                break
-            endpoint = item.data[0]
-        return endpoint
+        return behind(self.items, endpoint, HANDED_ON)
 
     def variable(self, endpoint: Endpoint) -> str | None:
         """The loop variable that this is in the present round, if it is one."""

@@ -25,7 +25,7 @@ from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Plan, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
-from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.engines.needed import Item, behind, needed
 from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
 from pocketgraph.runtime.unrolling.partial_unrolling import BY_CHUNKS, FEWEST_CHUNKS, PartialUnrolling
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -176,10 +176,7 @@ class _Unrolling(PartialUnrolling):
         self.rounds(work, state, invariant)
         self.gone.update(loop.members)
         for item in exits:
-            source = item.data[0]
-            while items[source.node].node.op == "Switch" or items[source.node].node.op in PASSES:
-                source = items[source.node].data[0]
-            self.leave(item, state[source])
+            self.leave(item, state[behind(items, item.data[0], PASSES | {"Switch"})])
 
     def rounds(self, work: _UnrolledRounds, state: dict[Endpoint, Value], invariant: dict[Endpoint, Value]) -> None:
         """Writes the rounds, many of them as a shorter loop where they are too many."""
