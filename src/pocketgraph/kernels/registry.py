@@ -139,6 +139,7 @@ def kernel(*ops: str) -> Callable[[F], F]:
     Its positional parameters are the op's data inputs in order (``*values`` for a list), its keyword-only parameters
     the op's attributes under their own names with the op's own defaults. String attributes arrive as ``str`` and
     lists as tuples; types as DType, tensors as Tensor. It returns one array, or a tuple with one entry an output.
+    Whoever calls it switches NumPy's warnings off: ``evaluate`` for one node, an engine for all of a run.
     """
 
     def register(function: F) -> F:
@@ -232,7 +233,8 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
     if found.takes_context:
         keywords["context"] = context or Context(node)
     try:
-        result = found.function(*inputs, **keywords)
+        with np.errstate(all="ignore"):
+            result = found.function(*inputs, **keywords)
     except PocketgraphError as error:
         if type(error) is not RunError or error.where:
             raise

@@ -109,8 +109,7 @@ class ConstantValues:
         from pocketgraph.kernels import registry
 
         try:
-            with np.errstate(all="ignore"):
-                values = registry.evaluate(node, inputs)
+            values = registry.evaluate(node, inputs)
         except (PocketgraphError, ArithmeticError, LookupError, ValueError, TypeError):
             return None
         small = all(isinstance(v, np.ndarray | np.generic) and np.size(v) <= self._largest for v in values)

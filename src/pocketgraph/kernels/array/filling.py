@@ -50,9 +50,8 @@ def lin_space(start: Array, stop: Array, num: Array) -> Array:
     kind = start.dtype.type
     if count == 1:
         return np.array(start.reshape(1))
-    with np.errstate(all="ignore"):
-        step = (stop.reshape(()) - start.reshape(())) / kind(count - 1)
-        result = np.asarray(start.reshape(()) + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
+    step = (stop.reshape(()) - start.reshape(())) / kind(count - 1)
+    result = np.asarray(start.reshape(()) + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
     result[0], result[-1] = start.reshape(()), stop.reshape(())  # also where the step is infinite
     return result
 

@@ -186,8 +186,7 @@ def data_format_dim_map(x: Array, *, src_format: str = "NHWC", dst_format: str =
     """Axis numbers of one data format as those of another; what is beyond the last axis counts on in a circle, what is
     before the first is the last axis, unless whole circles before it."""
     places = np.argsort(_format_order(src_format, dst_format)).astype(x.dtype)
-    with np.errstate(over="ignore"):
-        axes = np.fmod(x + places.dtype.type(len(places)), len(places))
+    axes = np.fmod(x + places.dtype.type(len(places)), len(places))
     return np.asarray(places[np.maximum(axes, -1)])
 
 

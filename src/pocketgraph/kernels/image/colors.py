@@ -23,14 +23,13 @@ def rgb_to_hsv(images: Array) -> Array:
     red, green, blue = (rgb[..., i] for i in range(3))
     value = np.maximum(np.maximum(red, green), blue)
     span = value - np.minimum(np.minimum(red, green), blue)
-    with np.errstate(all="ignore"):
-        saturation = np.where(value > 0, span / value, kind(0))
-        sixth = np.where(span > 0, one / (kind(6) * span), kind(0))
-        hue = np.where(
-            red == value,
-            sixth * (green - blue),
-            np.where(green == value, sixth * (blue - red) + third, sixth * (red - green) + kind(4 / 6)),
-        )
+    saturation = np.where(value > 0, span / value, kind(0))
+    sixth = np.where(span > 0, one / (kind(6) * span), kind(0))
+    hue = np.where(
+        red == value,
+        sixth * (green - blue),
+        np.where(green == value, sixth * (blue - red) + third, sixth * (red - green) + kind(4 / 6)),
+    )
     hue = np.where(span > 0, np.where(hue < 0, hue + one, hue), kind(0))
     return np.stack([hue, saturation, value], axis=-1).astype(images.dtype)
 
@@ -77,10 +76,9 @@ def adjust_hue(images: Array, delta: Array) -> Array:
     _check_images(images)
     rgb = widened(_rgb(images))
     low, high = rgb.min(axis=-1, keepdims=True), rgb.max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        turned = rgb_to_hsv(rgb - low)[..., :1] + rgb.dtype.type(number(delta))
-        full = hsv_to_rgb(np.concatenate([turned - np.floor(turned), *[np.ones_like(low)] * 2], axis=-1))
-        mixed = np.where(full == 1, high, low + full * (high - low))
+    turned = rgb_to_hsv(rgb - low)[..., :1] + rgb.dtype.type(number(delta))
+    full = hsv_to_rgb(np.concatenate([turned - np.floor(turned), *[np.ones_like(low)] * 2], axis=-1))
+    mixed = np.where(full == 1, high, low + full * (high - low))
     return np.asarray(mixed, images.dtype)
 
 
@@ -104,6 +102,5 @@ def adjust_saturation(images: Array, scale: Array) -> Array:
     """The saturation multiplied, within [0, 1]; 0 where the product is no number."""
     _check_images(images)
     hsv = rgb_to_hsv(widened(_rgb(images)))
-    with np.errstate(invalid="ignore"):
-        stronger = np.fmin(np.fmax(hsv[..., 1:2] * hsv.dtype.type(number(scale)), 0), 1).astype(hsv.dtype)
+    stronger = np.fmin(np.fmax(hsv[..., 1:2] * hsv.dtype.type(number(scale)), 0), 1).astype(hsv.dtype)
     return hsv_to_rgb(np.concatenate([hsv[..., :1], stronger, hsv[..., 2:]], axis=-1)).astype(images.dtype)

@@ -125,8 +125,7 @@ MOST_IMAGES = 64  # of a batch
 
 
 def _is_finite(image: Array) -> bool:
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(image.sum())) or bool(np.isfinite(image).all())
+    return bool(np.isfinite(image.sum())) or bool(np.isfinite(image).all())
 
 
 ALONE = 1 << 18
@@ -184,16 +183,15 @@ def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -
     by_column = _weights(x - left[:, None].astype(FLOAT), int(wide.max()))
     places = np.stack([which, top, high, left, wide], axis=1).tolist()
     flat = result.reshape(-1, rows, columns * depth)
-    with np.errstate(all="ignore"):
-        for box, (number, first, h, start, w) in enumerate(places):
-            made = np.empty((h, columns, depth), FLOAT)
-            part = image[number, first : first + h, start : start + w]
-            np.matmul(by_column[box, :, :w], part, out=made)  # for each row of the image all columns
-            lines = made.reshape(h, columns * depth)
-            step = max(depth, ALONE // (rows * h))
-            for begin in range(0, columns * depth, step):
-                some = slice(begin, begin + step)
-                np.matmul(by_row[box, :, :h], lines[:, some], out=flat[box, :, some])
+    for box, (number, first, h, start, w) in enumerate(places):
+        made = np.empty((h, columns, depth), FLOAT)
+        part = image[number, first : first + h, start : start + w]
+        np.matmul(by_column[box, :, :w], part, out=made)  # for each row of the image all columns
+        lines = made.reshape(h, columns * depth)
+        step = max(depth, ALONE // (rows * h))
+        for begin in range(0, columns * depth, step):
+            some = slice(begin, begin + step)
+            np.matmul(by_row[box, :, :h], lines[:, some], out=flat[box, :, some])
     return _has_no_other(image, result)
 
 
@@ -221,17 +219,16 @@ def _by_pairs(image: Array, which: Array, y: Array, x: Array, result: Array) -> 
     by_row, by_column = np.stack([1 - down, down], axis=-1), np.stack([1 - along, along], axis=-1)
     step = max(1, PAIR_BLOCK // (4 * depth))
     boxes = max(1, MOST_PLACES // (rows * columns))
-    with np.errstate(all="ignore"):
-        for first in range(0, len(result), boxes):
-            some = slice(first, first + boxes)
-            places = both_rows[some, :, None, :] * width + left[some, None, :, None].astype(np.int64)
-            places = places.reshape(-1, 2)
-            weights = by_row[some, :, None, :, None] * by_column[some, None, :, None, :]
-            weights = weights.reshape(-1, 1, 4)
-            out = result[some].reshape(-1, 1, depth)
-            for begin in range(0, len(out), step):
-                few = slice(begin, begin + step)
-                np.matmul(weights[few], neighbours[places[few]].reshape(-1, 4, depth), out=out[few])
+    for first in range(0, len(result), boxes):
+        some = slice(first, first + boxes)
+        places = both_rows[some, :, None, :] * width + left[some, None, :, None].astype(np.int64)
+        places = places.reshape(-1, 2)
+        weights = by_row[some, :, None, :, None] * by_column[some, None, :, None, :]
+        weights = weights.reshape(-1, 1, 4)
+        out = result[some].reshape(-1, 1, depth)
+        for begin in range(0, len(out), step):
+            few = slice(begin, begin + step)
+            np.matmul(weights[few], neighbours[places[few]].reshape(-1, 4, depth), out=out[few])
     return _has_no_other(image, result)
 
 

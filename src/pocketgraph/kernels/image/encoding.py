@@ -123,8 +123,7 @@ OUTSIDE = 1 << 63
 
 def _pixel(share: np.float32, size: int) -> int:
     """The pixel of a share; what no 64-bit integer holds, and NaN, become the smallest one, as on TensorFlow's x86."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        place = np.float32(share) * np.float32(size - 1)
+    place = np.float32(share) * np.float32(size - 1)
     return int(place) if abs(place) < OUTSIDE else -OUTSIDE
 
 

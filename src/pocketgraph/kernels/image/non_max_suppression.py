@@ -149,8 +149,7 @@ def suppressed(
     _checked(boxes, scores, threshold)
     wide, marks = widened(boxes), widened(scores)
     if not sigma > 0:
-        with np.errstate(all="ignore"):
-            found = apart(wide, marks, limit, threshold, score_threshold)
+        found = apart(wide, marks, limit, threshold, score_threshold)
         return found.astype(np.int32), scores[found]
     kept, kept_scores = softly_apart(wide, marks, limit, sigma, score_threshold)
     return np.array(kept, dtype=np.int32), np.array(kept_scores, dtype=marks.dtype).astype(scores.dtype)
@@ -183,19 +182,6 @@ def non_max_suppression_v3(
     boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array, score_threshold: Array
 ) -> Array:
     return suppressed(boxes, scores, output_size(max_output_size), number(iou_threshold), number(score_threshold))[0]
-
-
-def _in_engine(
-    boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array, score_threshold: Array
-) -> Array:
-    """The same where NumPy's warnings are off already."""
-    threshold = number(iou_threshold)
-    _checked(boxes, scores, threshold)
-    limit, least = output_size(max_output_size), number(score_threshold)
-    return best_apart(widened(boxes), widened(scores), limit, threshold, least).astype(np.int32)
-
-
-non_max_suppression_v3.in_engine = _in_engine  # type: ignore[attr-defined]
 
 
 def _filled(values: Array, count: int, wanted: bool) -> Array:

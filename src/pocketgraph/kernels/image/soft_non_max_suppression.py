@@ -35,27 +35,26 @@ def softly_apart(boxes: Array, scores: Array, limit: int, sigma: float, least: f
     found: list[float] = []
     coming = 0
     names = order.tolist()
-    with np.errstate(all="ignore"):
-        while len(kept) < limit and (waiting or coming < len(names)):
-            if coming < len(names) and (not waiting or (-ranked[coming], names[coming]) < waiting[0][:2]):
-                negative, index, place, met = -ranked[coming], names[coming], coming, 0
-                coming += 1
-            else:
-                negative, index, place, met = heapq.heappop(waiting)
-            if place >= len(weights):
-                some = order[: max(FIRST, 2 * (place + 1))]
-                weights = _weights(boxes.take(some, 0), sigma)
-            score = original = FLOAT(-negative)
-            for weight in weights[place].take(places[met:][::-1]):
-                score = score * weight
-                if score <= least:
-                    break
-            if score == original:
-                kept.append(index)
-                places.append(place)
-                found.append(float(score))
-            elif score > least:
-                heapq.heappush(waiting, (-float(score), index, place, len(kept)))
+    while len(kept) < limit and (waiting or coming < len(names)):
+        if coming < len(names) and (not waiting or (-ranked[coming], names[coming]) < waiting[0][:2]):
+            negative, index, place, met = -ranked[coming], names[coming], coming, 0
+            coming += 1
+        else:
+            negative, index, place, met = heapq.heappop(waiting)
+        if place >= len(weights):
+            some = order[: max(FIRST, 2 * (place + 1))]
+            weights = _weights(boxes.take(some, 0), sigma)
+        score = original = FLOAT(-negative)
+        for weight in weights[place].take(places[met:][::-1]):
+            score = score * weight
+            if score <= least:
+                break
+        if score == original:
+            kept.append(index)
+            places.append(place)
+            found.append(float(score))
+        elif score > least:
+            heapq.heappush(waiting, (-float(score), index, place, len(kept)))
     return kept, found
 
 

@@ -223,11 +223,10 @@ def _projected(
     filled = np.asarray(fill).astype(kind)
     for number in range(count):
         a, b, c, d, e, f, g, h = transforms[number if transforms.shape[0] > 1 else 0].astype(FLOAT)
-        with np.errstate(all="ignore"):
-            below = g * x + h * y + FLOAT(1)
-            columns = _folded(((a * x + b * y + c) / below).astype(FLOAT), width, mode)
-            rows = _folded(((d * x + e * y + f) / below).astype(FLOAT), height, mode)
-            found = _interpolated(images[number], rows, columns, method, filled)
+        below = g * x + h * y + FLOAT(1)
+        columns = _folded(((a * x + b * y + c) / below).astype(FLOAT), width, mode)
+        rows = _folded(((d * x + e * y + f) / below).astype(FLOAT), height, mode)
+        found = _interpolated(images[number], rows, columns, method, filled)
         result[number] = np.where((below == 0)[..., None], filled, found)
     return result
 

@@ -46,8 +46,7 @@ def scalar_summary(tags: Array, values: Array) -> Array:
     if tags.shape != values.shape and not (tags.size == values.size == 1 and max(tags.ndim, values.ndim) <= 1):
         raise RunError(f"tags and values are not the same shape: {list(tags.shape)} != {list(values.shape)}")
     out = b""
-    with np.errstate(all="ignore"):
-        numbers = values.astype(np.float32).ravel()
+    numbers = values.astype(np.float32).ravel()
     for tag, number in zip(tags.ravel().tolist(), numbers, strict=True):
         out += bytes_field(
             1, (bytes_field(1, tag) if tag else b"") + varint(2 << 3 | FIXED32) + struct.pack("<f", number)
@@ -81,9 +80,8 @@ def histogram(values: Array) -> bytes:
     # The last of each run of empty buckets speaks for the run.
     full = counts > 0
     kept = full | np.append(full[1:], True)
-    with np.errstate(all="ignore"):
-        total = float(np.cumsum(np.append(0.0, numbers))[-1])  # one by one, as no pairwise sum would
-        squares = float(np.cumsum(np.append(0.0, numbers * numbers))[-1])
+    total = float(np.cumsum(np.append(0.0, numbers))[-1])  # one by one, as no pairwise sum would
+    squares = float(np.cumsum(np.append(0.0, numbers * numbers))[-1])
     # the first of what is equal, because -0 is written and 0 is not
     out = _double_field(1, float(numbers[numbers.argmin()]) if numbers.size else LARGEST)
     out += _double_field(2, float(numbers[numbers.argmax()]) if numbers.size else -LARGEST)
@@ -96,8 +94,7 @@ def histogram(values: Array) -> bytes:
 def histogram_summary(tag: Array, values: Array, *, context: Context) -> Array:
     """One Value with a histogram of ``values``, which are counted, summed and squared in double."""
     name = tag_of(tag)
-    with np.errstate(all="ignore"):
-        numbers = values.astype(np.float64)
+    numbers = values.astype(np.float64)
     for wrong, said in ((np.isnan(numbers), "Nan"), (np.isinf(numbers), "Infinity")):
         if wrong.any():
             raise RunError(f"{said} in summary histogram for: {context.node.name}")

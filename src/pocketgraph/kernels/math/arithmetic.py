@@ -30,22 +30,13 @@ def paired(x: Array, y: Array) -> None:
 
 def _half_whole_div(x: Array, y: Array, down: bool) -> Array:
     """FloorDiv or TruncateDiv of 16-bit floats: the quotient is rounded to their type before it is made whole."""
-    with np.errstate(all="ignore"):
-        quotient = np.asarray(np.true_divide(widened(x), widened(y))).astype(x.dtype)
-        wide = widened(np.asarray(quotient))
-        return np.asarray(np.floor(wide) if down else np.trunc(wide)).astype(x.dtype)
+    quotient = np.asarray(np.true_divide(widened(x), widened(y))).astype(x.dtype)
+    wide = widened(np.asarray(quotient))
+    return np.asarray(np.floor(wide) if down else np.trunc(wide)).astype(x.dtype)
 
 
 def _same_type(function: Binary) -> Callable[[Array, Array], Array]:
     def run(x: Array, y: Array) -> Array:
-        paired(x, y)
-        if function in WHOLE and is_small_float(x.dtype):
-            return _half_whole_div(x, y, function is _floor_div)
-        with np.errstate(all="ignore"):
-            result: Array = np.asarray(function(widened(x), widened(y)))
-        return result.astype(x.dtype, copy=False)
-
-    def in_engine(x: Array, y: Array) -> Array:
         kind = x.dtype
         if kind is not y.dtype or (x.shape != y.shape and x.ndim and y.ndim):
             paired(x, y)
@@ -57,7 +48,6 @@ def _same_type(function: Binary) -> Callable[[Array, Array], Array]:
             return _half_whole_div(x, y, function is _floor_div)
         return np.asarray(function(widened(x), widened(y))).astype(kind, copy=False)
 
-    run.in_engine = in_engine  # type: ignore[attr-defined]
     return run
 
 
@@ -179,16 +169,9 @@ RESULT_FIRST = ops_with("result_gradient")
 
 
 def _of_one_shape(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    quick = function.in_engine  # type: ignore[attr-defined]
-
     def run(y: Array, dy: Array) -> Array:
         return function(y, dy if dy.shape == y.shape else dy.reshape(y.shape))
 
-    def in_engine(y: Array, dy: Array) -> Array:
-        found: Array = quick(y, dy if dy.shape == y.shape else dy.reshape(y.shape))
-        return found
-
-    run.in_engine = in_engine  # type: ignore[attr-defined]
     return run
 
 

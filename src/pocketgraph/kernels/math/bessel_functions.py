@@ -249,8 +249,7 @@ def spence(x: Array) -> Array:
         return total
 
     def small(v: Array) -> Array:
-        with np.errstate(all="ignore"):
-            product = np.where(v == 0, 0.0, np.log(np.where(v == 0, 1, v)) * np.log1p(-v))
+        product = np.where(v == 0, 0.0, np.log(np.where(v == 0, 1, v)) * np.log1p(-v))
         return np.pi**2 / 6 - product - series(v)
 
     def middle(v: Array) -> Array:
@@ -293,9 +292,8 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 def _kernel(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     def run(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            wide = widened(x).astype(np.float64)
-            return np.asarray(function(wide.ravel()).reshape(x.shape).astype(x.dtype))
+        wide = widened(x).astype(np.float64)
+        return np.asarray(function(wide.ravel()).reshape(x.shape).astype(x.dtype))
 
     return run
 

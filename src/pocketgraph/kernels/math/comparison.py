@@ -22,16 +22,12 @@ ORDERS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Array, Array], Array]:
     def run(x: Array, y: Array) -> Array:
-        paired(x, y)
-        return np.asarray(function(widened(x), widened(y)), dtype=np.bool_)
-
-    def in_engine(x: Array, y: Array) -> Array:
         if x.dtype not in PLAIN or x.dtype is not y.dtype or (x.shape != y.shape and x.ndim and y.ndim):
-            return run(x, y)
+            paired(x, y)
+            return np.asarray(function(widened(x), widened(y)), dtype=np.bool_)
         result = function(x, y)
         return result if type(result) is np.ndarray else np.asarray(result)
 
-    run.in_engine = in_engine  # type: ignore[attr-defined]
     return run
 
 
@@ -58,8 +54,7 @@ _register_equality("NotEqual", np.not_equal)
 
 @kernel("ApproximateEqual")
 def approximate_equal(x: Array, y: Array, *, tolerance: float = 1e-5) -> Array:
-    with np.errstate(all="ignore"):
-        difference = np.abs(x - y)
+    difference = np.abs(x - y)
     return np.asarray(difference <= difference.dtype.type(tolerance))
 
 
@@ -98,9 +93,8 @@ def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Arr
         result.imag = clip_by_value(t.imag, clip_value_min.imag, clip_value_max.imag)
         return result
     if t.dtype.kind in "fV" and any(np.isnan(bound).any() for bound in (clip_value_min, clip_value_max)):
-        with np.errstate(invalid="ignore"):
-            low = np.where(clip_value_max < t, clip_value_max, t)
-            return np.asarray(np.where(low < clip_value_min, clip_value_min, low)).astype(t.dtype, copy=False)
+        low = np.where(clip_value_max < t, clip_value_max, t)
+        return np.asarray(np.where(low < clip_value_min, clip_value_min, low)).astype(t.dtype, copy=False)
     return np.asarray(np.maximum(np.minimum(t, clip_value_max), clip_value_min))
 
 

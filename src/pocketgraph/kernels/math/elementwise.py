@@ -21,14 +21,8 @@ def _same_type(function: Unary) -> Callable[[Array], Array]:
     """The function on arrays, its result in the type of its argument; 16-bit floats are computed in float32."""
 
     def run(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            result: Array = np.asarray(function(widened(x)))
-        return result.astype(x.dtype, copy=False)
-
-    def in_engine(x: Array) -> Array:
         return np.asarray(function(widened(x))).astype(x.dtype, copy=False)
 
-    run.in_engine = in_engine  # type: ignore[attr-defined]
     return run
 
 
@@ -150,12 +144,11 @@ def convert(x: Array, dtype: np.dtype[Any], truncate: bool = False) -> Array:
         return np.asarray(x != x.dtype.type(0))
     if truncate and x.dtype.name in _MANTISSA and dtype.name in _MANTISSA:
         x = _cut_mantissa(x, _MANTISSA[x.dtype.name] - _MANTISSA[dtype.name])
-    with np.errstate(all="ignore"):
-        if is_float(x.dtype) and dtype.kind in "iu":
-            return _to_integer(widened(x), dtype, cast_group(x.dtype.name, dtype.name))
-        if is_small_float(x.dtype) and is_small_float(dtype):
-            x = x.astype(np.float32)
-        return x.astype(dtype)
+    if is_float(x.dtype) and dtype.kind in "iu":
+        return _to_integer(widened(x), dtype, cast_group(x.dtype.name, dtype.name))
+    if is_small_float(x.dtype) and is_small_float(dtype):
+        x = x.astype(np.float32)
+    return x.astype(dtype)
 
 
 def _cut_mantissa(x: Array, bits: int) -> Array:

@@ -155,8 +155,7 @@ def matrix_square_root(input: Array) -> Array:
     if not input.size:
         return np.asarray(input.copy())
     unitary, triangular = _schur(wide)
-    with np.errstate(all="ignore"):
-        root = _back(_triangular_root(triangular), unitary, input)
+    root = _back(_triangular_root(triangular), unitary, input)
     if input.dtype.kind == "c":
         return root
     values = np.linalg.eigvals(np.where(np.isfinite(wide), wide, 0))
@@ -175,15 +174,14 @@ def matrix_logarithm(input: Array) -> Array:
     singular = (np.diagonal(work, axis1=-2, axis2=-1) == 0).any(axis=-1)
     one, doublings = np.eye(work.shape[-1]), 0
     work = np.where(singular[..., None, None], one, work)
-    with np.errstate(all="ignore"):
-        while float(np.nanmax(np.abs(work - one), initial=0)) > SMALL and doublings < MOST_ROOTS:
-            work, doublings = _triangular_root(work), doublings + 1
-        points, weights = np.polynomial.legendre.leggauss(LOG_POINTS)
-        away = work - one
-        total: Any = 0
-        for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-            total = total + weight * np.linalg.solve(one + point * away, away)
-        result = _back(np.asarray(total * 2.0**doublings), unitary, input)
+    while float(np.nanmax(np.abs(work - one), initial=0)) > SMALL and doublings < MOST_ROOTS:
+        work, doublings = _triangular_root(work), doublings + 1
+    points, weights = np.polynomial.legendre.leggauss(LOG_POINTS)
+    away = work - one
+    total: Any = 0
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        total = total + weight * np.linalg.solve(one + point * away, away)
+    result = _back(np.asarray(total * 2.0**doublings), unitary, input)
     return np.asarray(np.where(singular[..., None, None], np.asarray(np.nan * (1 + 1j), input.dtype), result))
 
 

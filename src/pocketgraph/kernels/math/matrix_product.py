@@ -23,8 +23,7 @@ def product(a: Array, b: Array) -> Array:
     """
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}")
-    with np.errstate(all="ignore"):
-        return np.asarray(np.matmul(widened(a), widened(b))).astype(a.dtype, copy=False)
+    return np.asarray(np.matmul(widened(a), widened(b))).astype(a.dtype, copy=False)
 
 
 @kernel("MatMul")

@@ -61,16 +61,14 @@ def _total(input: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
 @kernel("Sum")
 def sum_(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     axes = axes_of(axis, input.ndim)
-    with np.errstate(all="ignore"):
-        return np.asarray(_total(input, axes, keep_dims)).astype(input.dtype)
+    return np.asarray(_total(input, axes, keep_dims)).astype(input.dtype)
 
 
 @kernel("Prod")
 def prod(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     axes = axes_of(axis, input.ndim)
-    with np.errstate(all="ignore"):
-        total = np.prod(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
-        return np.asarray(total).astype(input.dtype)
+    total = np.prod(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
+    return np.asarray(total).astype(input.dtype)
 
 
 @kernel("Mean")
@@ -82,17 +80,15 @@ def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
         wide = np.uint64 if input.dtype.kind == "u" else np.int64
         total = np.asarray(np.sum(input, axis=axes, keepdims=keep_dims, dtype=wide))
         return np.asarray(truncated_quotient(total, np.asarray(max(count, 1), wide))).astype(input.dtype)
-    with np.errstate(all="ignore"):
-        sums = _total(input, axes, keep_dims)
-        return np.asarray(np.true_divide(sums, np.float64(count))).astype(input.dtype)
+    sums = _total(input, axes, keep_dims)
+    return np.asarray(np.true_divide(sums, np.float64(count))).astype(input.dtype)
 
 
 def _extreme(input: Array, axis: Array, keep_dims: bool, largest: bool) -> Array:
     axes = axes_of(axis, input.ndim)
     wide = widened(input)
     worst, function = (least(wide.dtype), np.max) if largest else (most(wide.dtype), np.min)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(function(wide, axis=axes, keepdims=keep_dims, initial=worst)).astype(input.dtype)
+    return np.asarray(function(wide, axis=axes, keepdims=keep_dims, initial=worst)).astype(input.dtype)
 
 
 @kernel("Max")
@@ -121,13 +117,12 @@ def any_(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
 def euclidean_norm(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     """The root of the sum of squares; integers overflow as those of their type do."""
     axes = axes_of(axis, input.ndim)
-    with np.errstate(all="ignore"):
-        if input.dtype.kind in "iu":
-            squares = np.sum(input * input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
-            return np.asarray(np.sqrt(np.maximum(squares, 0).astype(np.float64))).astype(input.dtype)
-        wide = np.abs(widened(input)).astype(np.float64)
-        total = np.sum(wide * wide, axis=axes, keepdims=keep_dims)
-        return np.asarray(np.sqrt(total)).astype(input.dtype)
+    if input.dtype.kind in "iu":
+        squares = np.sum(input * input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
+        return np.asarray(np.sqrt(np.maximum(squares, 0).astype(np.float64))).astype(input.dtype)
+    wide = np.abs(widened(input)).astype(np.float64)
+    total = np.sum(wide * wide, axis=axes, keepdims=keep_dims)
+    return np.asarray(np.sqrt(total)).astype(input.dtype)
 
 
 def _position(input: Array, dimension: Array, output_type: DType, largest: bool) -> Array:
@@ -162,8 +157,7 @@ def _running(x: Array, axis: Array, exclusive: bool, reverse: bool, function: An
     values = widened(x)
     if reverse:
         values = np.flip(values, along)
-    with np.errstate(all="ignore"):
-        totals = function(values, along)
+    totals = function(values, along)
     if exclusive:
         first = np.full_like(np.take(totals, [0], axis=along), neutral) if x.shape[along] else totals
         totals = np.concatenate([first, np.take(totals, range(x.shape[along] - 1), axis=along)], axis=along)

@@ -49,9 +49,8 @@ def grouped(reduction: _Reduction, data: Array, ids: Array, count: int, beginnin
     start = reduction.start(data.dtype) if beginning is None else beginning
     result = np.full(reserve((count, *row), wide.dtype), start, dtype=wide.dtype)
     kept = groups >= 0
-    with np.errstate(all="ignore"):
-        reduction.function.at(result, groups[kept].astype(np.int64), wide[kept])
-        return result.astype(data.dtype)
+    reduction.function.at(result, groups[kept].astype(np.int64), wide[kept])
+    return result.astype(data.dtype)
 
 
 def sorted_groups(reduction: _Reduction, data: Array, ids: Array, count: int | None = None) -> Array:

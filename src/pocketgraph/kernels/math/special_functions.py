@@ -44,8 +44,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     def run(x: Array) -> Array:
         wide = x.astype(np.float64)
         found = np.array([guarded(v) for v in wide.ravel().tolist()], dtype=np.float64)
-        with np.errstate(all="ignore"):
-            return np.asarray(found.reshape(x.shape).astype(x.dtype))
+        return np.asarray(found.reshape(x.shape).astype(x.dtype))
 
     return run
 
@@ -239,8 +238,7 @@ def _pairs(function: Callable[[float, float], float], x: Array, y: Array) -> Arr
     wide, other = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
     pairs = zip(wide.ravel().tolist(), other.ravel().tolist(), strict=True)
     found = [_safely(function, a, b) for a, b in timed(pairs)]
-    with np.errstate(all="ignore"):
-        return np.array(found, dtype=np.float64).reshape(wide.shape).astype(x.dtype)
+    return np.array(found, dtype=np.float64).reshape(wide.shape).astype(x.dtype)
 
 
 def _safely(function: Callable[[float, float], float], a: float, b: float) -> float:

@@ -44,8 +44,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 def _activation(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     def run(features: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(function(widened(features))).astype(features.dtype, copy=False)
+        return np.asarray(function(widened(features))).astype(features.dtype, copy=False)
 
     return run
 
@@ -90,12 +89,11 @@ def _gradient(function: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
         return made
 
     def run(gradients: Array, features: Array, *, context: Context | None = None) -> Array:
-        with np.errstate(all="ignore"):
-            if features.size > BLOCK and _are_plain(gradients, features):
-                kind = features.dtype
-                made = np.empty(features.shape, kind) if context is None else recycled(context, features.shape, kind)
-                return in_blocks(gradients, features, made)
-            found = function(widened(gradients), widened(features))
+        if features.size > BLOCK and _are_plain(gradients, features):
+            kind = features.dtype
+            made = np.empty(features.shape, kind) if context is None else recycled(context, features.shape, kind)
+            return in_blocks(gradients, features, made)
+        found = function(widened(gradients), widened(features))
         return np.asarray(found).astype(features.dtype, copy=False)
 
     return run
@@ -116,8 +114,7 @@ for _op, _grad in GRADIENTS.items():
 @kernel("LeakyReluGrad")
 def leaky_relu_grad(gradients: Array, features: Array, *, alpha: float = SLOPE) -> Array:
     slope = gradients.dtype.type(alpha)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(features > 0, gradients, gradients * slope)).astype(features.dtype, copy=False)
+    return np.asarray(np.where(features > 0, gradients, gradients * slope)).astype(features.dtype, copy=False)
 
 
 def shifted(logits: Array) -> Array:
@@ -140,6 +137,5 @@ def softmax(logits: Array) -> Array:
 def log_softmax(logits: Array) -> Array:
     if logits.ndim < 1:
         raise ValueError("logits must have at least one dimension")
-    with np.errstate(all="ignore"):
-        low = shifted(widened(logits))
-        return np.asarray(low - np.log(np.exp(low).sum(axis=-1, keepdims=True))).astype(logits.dtype, copy=False)
+    low = shifted(widened(logits))
+    return np.asarray(low - np.log(np.exp(low).sum(axis=-1, keepdims=True))).astype(logits.dtype, copy=False)

@@ -295,9 +295,8 @@ def dilation2d(input: Array, filter: Array, *, strides: Sequence[int], rates: Se
     inside = padded(np.ones((1, *input.shape[1:-1], 1), bool), spans, False)
     least = wide.dtype.type(lowest(input.dtype))
     best = np.full((input.shape[0], *(w.output for w in spans), input.shape[-1]), least, dtype=wide.dtype)
-    with np.errstate(all="ignore"):
-        for index, where in taps(spans):
-            np.fmax(best, np.where(inside[where], wide[where] + widened(filter)[index], least), out=best)
+    for index, where in taps(spans):
+        np.fmax(best, np.where(inside[where], wide[where] + widened(filter)[index], least), out=best)
     return best.astype(input.dtype, copy=False)
 
 

@@ -118,7 +118,6 @@ def ctc_loss(
             )
         if given > length or not length:
             continue
-        with np.errstate(all="ignore"):
-            loss, found = _one(inputs[:length, entry].astype(np.float64), labels, blank, ctc_merge_repeated)
+        loss, found = _one(inputs[:length, entry].astype(np.float64), labels, blank, ctc_merge_repeated)
         losses[entry], gradient[:length, entry] = loss, found
     return losses, gradient

@@ -30,11 +30,10 @@ def softmax_cross_entropy_with_logits(features: Array, labels: Array) -> tuple[A
     logits, wanted = np.broadcast_arrays(features, labels)
     if logits.ndim != 2:
         raise ValueError(f"logits must be 2-dimensional, not {list(logits.shape)}")
-    with np.errstate(all="ignore"):
-        logs, chances = _log_probabilities(logits)
-        weights = widened(wanted)
-        losses = np.where(weights == 0, 0, -weights * logs).sum(axis=-1, dtype=logs.dtype)
-        return losses.astype(features.dtype), np.asarray(chances - weights).astype(features.dtype)
+    logs, chances = _log_probabilities(logits)
+    weights = widened(wanted)
+    losses = np.where(weights == 0, 0, -weights * logs).sum(axis=-1, dtype=logs.dtype)
+    return losses.astype(features.dtype), np.asarray(chances - weights).astype(features.dtype)
 
 
 @kernel("SparseSoftmaxCrossEntropyWithLogits")
@@ -45,8 +44,7 @@ def sparse_softmax_cross_entropy_with_logits(features: Array, labels: Array) -> 
         raise ValueError(f"shapes that do not fit: {list(features.shape)} and {list(labels.shape)}")
     if bool(np.any((labels < 0) | (labels >= classes))):
         raise ValueError(f"Received a label value outside the valid range of [0, {classes})")
-    with np.errstate(all="ignore"):
-        logs, chances = _log_probabilities(features)
+    logs, chances = _log_probabilities(features)
     places = (np.arange(rows), labels.astype(np.int64))
     gradient = chances.copy()
     gradient[places] -= 1

@@ -87,17 +87,16 @@ def fused_batch_norm(
     if is_training:
         axes = tuple(a for a in range(x.ndim) if a != _channels(x, data_format))
         count = x.size // max(channels, 1)
-        with np.errstate(all="ignore"):  # and not mean(), which warns of batches without samples all the same
-            center = wide.sum(axis=axes, dtype=np.float64) / np.float64(count)
-            spread = np.square(wide - _along_channels(center, x.ndim, data_format)).sum(axis=axes) / np.float64(count)
+        # not mean(), which warns of batches without samples whatever is switched off
+        center = wide.sum(axis=axes, dtype=np.float64) / np.float64(count)
+        spread = np.square(wide - _along_channels(center, x.ndim, data_format)).sum(axis=axes) / np.float64(count)
         handed = handed_out(center, spread, count, (mean, variance), exponential_avg_factor, kind)
         out_mean, out_variance, used_mean, used_variance = handed
     else:
         if mean.shape != (channels,) or variance.shape != (channels,):
             raise ValueError(f"shapes that do not fit: x {list(x.shape)}, mean {list(mean.shape)}")
         used_mean, used_variance, out_mean, out_variance = mean, variance, mean, variance
-    with np.errstate(all="ignore"):
-        gain = scale / np.sqrt(used_variance + kind.type(epsilon))
+    gain = scale / np.sqrt(used_variance + kind.type(epsilon))
     y = (wide - _along_channels(used_mean, x.ndim, data_format)) * _along_channels(gain, x.ndim, data_format)
     y = y + _along_channels(offset, x.ndim, data_format)
     return y.astype(x.dtype, copy=False), out_mean, out_variance, used_mean, used_variance
@@ -115,13 +114,12 @@ def handed_out(
         factor: how much of the new ones goes into the averages; 1: there are none.
         kind: the type of all four.
     """
-    with np.errstate(all="ignore"):
-        used_mean, used_variance = center.astype(kind), spread.astype(kind)
-        unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
-        if factor == 1 or not averages[0].size:
-            return used_mean, unbiased, used_mean, used_variance
-        part, (mean, variance) = kind.type(factor), averages
-        moved = (1 - part) * mean + part * used_mean, (1 - part) * variance + part * unbiased
+    used_mean, used_variance = center.astype(kind), spread.astype(kind)
+    unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
+    if factor == 1 or not averages[0].size:
+        return used_mean, unbiased, used_mean, used_variance
+    part, (mean, variance) = kind.type(factor), averages
+    moved = (1 - part) * mean + part * used_mean, (1 - part) * variance + part * unbiased
     return (*moved, used_mean, used_variance)
 
 
@@ -224,13 +222,12 @@ def batch_norm_with_global_normalization_grad(
     if t.shape != backprop.shape or t.ndim != 4 or not t.shape[-1:] == m.shape == v.shape == gamma.shape:
         raise ValueError(f"shapes that do not fit: {list(t.shape)}, {list(m.shape)} and {list(backprop.shape)}")
     wide, dy = t.astype(np.float64), backprop.astype(np.float64)
-    with np.errstate(all="ignore"):
-        inverse = 1 / np.sqrt(v.astype(np.float64) + variance_epsilon)
-        axes = tuple(range(t.ndim - 1))
-        by_beta, shared = dy.sum(axis=axes), (dy * (wide - m)).sum(axis=axes)
-        gain = inverse * gamma if scale_after_normalization else inverse
-        by_gamma = shared * inverse if scale_after_normalization else np.zeros_like(shared)
-        found = (dy * gain, -by_beta * gain, shared * -0.5 * inverse * inverse * gain, by_beta, by_gamma)
+    inverse = 1 / np.sqrt(v.astype(np.float64) + variance_epsilon)
+    axes = tuple(range(t.ndim - 1))
+    by_beta, shared = dy.sum(axis=axes), (dy * (wide - m)).sum(axis=axes)
+    gain = inverse * gamma if scale_after_normalization else inverse
+    by_gamma = shared * inverse if scale_after_normalization else np.zeros_like(shared)
+    found = (dy * gain, -by_beta * gain, shared * -0.5 * inverse * inverse * gain, by_beta, by_gamma)
     first, *others = (value.astype(t.dtype) for value in found)
     return (first, others[0], others[1], others[2], others[3])
 
@@ -251,9 +248,8 @@ def lrn(input: Array, *, depth_radius: int = 5, bias: float = 1.0, alpha: float 
     if input.ndim != 4:
         raise ValueError(f"the input must be 4-dimensional, not {list(input.shape)}")
     kind = input.dtype.type
-    with np.errstate(all="ignore"):
-        norm = kind(bias) + kind(alpha) * _neighbour_sums(input * input, min(depth_radius, input.shape[-1]))
-        return np.asarray(input * _to_the_minus(norm, beta)).astype(input.dtype, copy=False)
+    norm = kind(bias) + kind(alpha) * _neighbour_sums(input * input, min(depth_radius, input.shape[-1]))
+    return np.asarray(input * _to_the_minus(norm, beta)).astype(input.dtype, copy=False)
 
 
 def _to_the_minus(norm: Array, beta: float) -> Array:
@@ -282,7 +278,6 @@ def lrn_grad(
 ) -> Array:
     x, dy = widened(input_image), widened(input_grads)
     radius = min(depth_radius, x.shape[-1])
-    with np.errstate(all="ignore"):
-        norm = bias + alpha * _neighbour_sums(x * x, radius)
-        shared = _neighbour_sums(dy * widened(output_image) / norm, radius)
-        return np.asarray(dy * norm ** (-beta) - 2 * alpha * beta * x * shared).astype(input_grads.dtype)
+    norm = bias + alpha * _neighbour_sums(x * x, radius)
+    shared = _neighbour_sums(dy * widened(output_image) / norm, radius)
+    return np.asarray(dy * norm ** (-beta) - 2 * alpha * beta * x * shared).astype(input_grads.dtype)

@@ -84,18 +84,17 @@ def pooled_convolution(
     kept = PooledConvolution(patches, make("larger", (count - 1, positions, outputs), np.bool_))
     step = max(1, TOGETHER // outputs)
     rooms = np.empty((2, min(step, positions), outputs), np.float32)
-    with np.errstate(all="ignore"):
-        for some in kept.pieces():
-            best = pooled[some]
-            np.matmul(patches[0][:, some].T, matrix, out=best)
-            room = rooms[0][: len(best)]
-            for place in range(1, count):
-                np.matmul(patches[place][:, some].T, matrix, out=room)
-                np.greater(room, best, out=kept.larger[place - 1, some])
-                np.maximum(best, room, out=best)
-            np.maximum(best, 0, out=best)
-            if not math.isfinite(best.sum()):
-                return None
+    for some in kept.pieces():
+        best = pooled[some]
+        np.matmul(patches[0][:, some].T, matrix, out=best)
+        room = rooms[0][: len(best)]
+        for place in range(1, count):
+            np.matmul(patches[place][:, some].T, matrix, out=room)
+            np.greater(room, best, out=kept.larger[place - 1, some])
+            np.maximum(best, room, out=best)
+        np.maximum(best, 0, out=best)
+        if not math.isfinite(best.sum()):
+            return None
     return pooled.reshape(len(x), rows, columns, outputs), kept
 
 
@@ -115,19 +114,18 @@ def pooled_gradients(kept: PooledConvolution, pooled: Array, slopes: Array) -> t
     by_bias = np.zeros(outputs, np.float64)
     total = np.zeros((patches.shape[1], outputs), np.float32)
     rooms = np.empty((2, min(max(1, TOGETHER // outputs), positions), outputs), np.float32)
-    with np.errstate(all="ignore"):
-        for some in kept.pieces():
-            left, part = (room[: len(flat[some])] for room in rooms)
-            left[...] = flat[some]
-            if not math.isfinite(left.sum()) and not np.isfinite(left).all():
-                return None
-            left *= np.greater(results[some], 0)
-            by_bias += bias_add_grad(left)
-            for place in range(len(kept.larger), 0, -1):  # of equals the first counts
-                np.multiply(left, kept.larger[place - 1, some], out=part)
-                left -= part
-                total += patches[place][:, some] @ part
-            total += patches[0][:, some] @ left
+    for some in kept.pieces():
+        left, part = (room[: len(flat[some])] for room in rooms)
+        left[...] = flat[some]
+        if not math.isfinite(left.sum()) and not np.isfinite(left).all():
+            return None
+        left *= np.greater(results[some], 0)
+        by_bias += bias_add_grad(left)
+        for place in range(len(kept.larger), 0, -1):  # of equals the first counts
+            np.multiply(left, kept.larger[place - 1, some], out=part)
+            left -= part
+            total += patches[place][:, some] @ part
+        total += patches[0][:, some] @ left
     return total, by_bias.astype(np.float32)
 
 

@@ -152,12 +152,11 @@ def _dilation(
     real = padded(np.ones((1, *input.shape[1:-1], 1), bool), spans, False)
     best = np.full(shape, lowest(wide.dtype), dtype=wide.dtype)
     chosen = np.full(shape, -1, dtype=np.int64)
-    with np.errstate(all="ignore"):
-        for number, (index, where) in enumerate(taps(spans)):
-            sums = (wide[where] + widened(filter)[index]).astype(input.dtype).astype(wide.dtype)
-            better = real[where] & (sums > best)
-            best = np.where(better, sums, best)
-            chosen = np.where(better, number, chosen)
+    for number, (index, where) in enumerate(taps(spans)):
+        sums = (wide[where] + widened(filter)[index]).astype(input.dtype).astype(wide.dtype)
+        better = real[where] & (sums > best)
+        best = np.where(better, sums, best)
+        chosen = np.where(better, number, chosen)
     return spans, chosen
 
 

@@ -101,14 +101,13 @@ def rectified_convolution(
         convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
     """
     function = CONVOLUTIONS[op]
-    with np.errstate(all="ignore"):
-        for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
-            if convolve_quickly is not None:
-                convolve_quickly(x[images], result[images])
-                continue
-            made = function(x[images], weights, spans)
-            made += bias
-            rectify(made, rectifier, result[images])
+    for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
+        if convolve_quickly is not None:
+            convolve_quickly(x[images], result[images])
+            continue
+        made = function(x[images], weights, spans)
+        made += bias
+        rectify(made, rectifier, result[images])
 
 
 def rectify(made: Array, rectifier: str, result: Array, zeros: Array | int = 0) -> None:
@@ -150,19 +149,18 @@ def rectified_gradients(
     by_weights = np.zeros(weights.shape, np.float32)
     by_bias = np.zeros(rectified.shape[-1:], np.float64)
     room = aligned((together(rectified.shape), *rectified.shape[1:]), np.float32)
-    with np.errstate(all="ignore"):
-        for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
-            passed = room[: len(rectified[images])]
-            mask = np.greater(rectified[images], 0)
-            if math.isfinite(limit):
-                mask &= np.less(rectified[images], limit)
-            passed[...] = mask
-            passed *= slopes[images]
-            by_bias += bias_add_grad(passed)
-            by_weights += by_filter(x[images], weights.shape, passed, spans)
-            if by_images is not None and convolve_quickly is not None:
-                convolve_quickly(passed, by_images[images])
-            elif by_images is not None:
-                some = by_images[images]
-                some[...] = by_input(some.shape, weights, passed, spans)
+    for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
+        passed = room[: len(rectified[images])]
+        mask = np.greater(rectified[images], 0)
+        if math.isfinite(limit):
+            mask &= np.less(rectified[images], limit)
+        passed[...] = mask
+        passed *= slopes[images]
+        by_bias += bias_add_grad(passed)
+        by_weights += by_filter(x[images], weights.shape, passed, spans)
+        if by_images is not None and convolve_quickly is not None:
+            convolve_quickly(passed, by_images[images])
+        elif by_images is not None:
+            some = by_images[images]
+            some[...] = by_input(some.shape, weights, passed, spans)
     return by_weights, by_bias.astype(np.float32)

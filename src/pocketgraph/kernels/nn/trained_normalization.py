@@ -79,26 +79,25 @@ def normalized(
     count = x.size // blocks.channels
     away = aligned((blocks.step,), np.float32)
     first, total, squares = np.zeros((3, blocks.row))
-    with np.errstate(all="ignore"):
-        blocks.add(source[: blocks.step], first)
-        first = (blocks.by_channel(first) / (blocks.step // blocks.channels)).astype(np.float32)
-        first[~np.isfinite(first)] = 0
-        middle = blocks.repeated(first)
-        for place in blocks:
-            block = source[place]
-            deviations = np.subtract(block, middle[: block.size], out=away[: block.size])
-            blocks.add(deviations, total)
-            deviations *= deviations
-            blocks.add(deviations, squares)
-        moved = blocks.by_channel(total) / count
-        mean, variance = first + moved, np.maximum(blocks.by_channel(squares) / count - moved * moved, 0)
-        gain = scale / np.sqrt(variance + epsilon)
-        gains, shifts, zeros = map(blocks.repeated, (gain, offset - mean * gain, 0))
-        for place in blocks.back():
-            block = np.multiply(source[place], gains[: made[place].size], out=made[place])
-            block += shifts[: block.size]
-            if rectifier:
-                rectify(block, rectifier, block, zeros[: block.size])
+    blocks.add(source[: blocks.step], first)
+    first = (blocks.by_channel(first) / (blocks.step // blocks.channels)).astype(np.float32)
+    first[~np.isfinite(first)] = 0
+    middle = blocks.repeated(first)
+    for place in blocks:
+        block = source[place]
+        deviations = np.subtract(block, middle[: block.size], out=away[: block.size])
+        blocks.add(deviations, total)
+        deviations *= deviations
+        blocks.add(deviations, squares)
+    moved = blocks.by_channel(total) / count
+    mean, variance = first + moved, np.maximum(blocks.by_channel(squares) / count - moved * moved, 0)
+    gain = scale / np.sqrt(variance + epsilon)
+    gains, shifts, zeros = map(blocks.repeated, (gain, offset - mean * gain, 0))
+    for place in blocks.back():
+        block = np.multiply(source[place], gains[: made[place].size], out=made[place])
+        block += shifts[: block.size]
+        if rectifier:
+            rectify(block, rectifier, block, zeros[: block.size])
     return mean, variance
 
 
@@ -131,30 +130,29 @@ def normalization_gradients(
     away, mask = aligned((blocks.step,), np.float32), aligned((blocks.step,), bool)
     middle = blocks.repeated(mean)
     by_offset, products = np.zeros((2, blocks.row))
-    with np.errstate(all="ignore"):
-        for place in blocks:
-            block = source[place]
-            passed = given[place]
-            if outcome is not None:
-                passing = np.greater(outcome[place], 0, out=mask[: block.size])
-                if math.isfinite(limit):
-                    passing &= np.less(outcome[place], limit)
-                passed, slope = made[place], passed
-                passed[...] = passing
-                passed *= slope
-            centred = np.subtract(block, middle[: block.size], out=away[: block.size])
-            blocks.add(passed, by_offset)
-            centred *= passed
-            blocks.add(centred, products)
-        by_offset, products = blocks.by_channel(by_offset), blocks.by_channel(products)
-        inverse = 1 / np.sqrt(variance.astype(np.float64) + epsilon)
-        gain, count = scale * inverse, x.size // blocks.channels
-        curve = -gain * inverse * inverse * products / count
-        gains, curves, shifts = map(blocks.repeated, (gain, curve, -gain * by_offset / count - curve * mean))
-        for place in blocks.back():
-            block = made[place]
-            np.multiply(given[place] if outcome is None else block, gains[: block.size], out=block)
-            curved = np.multiply(source[place], curves[: block.size], out=away[: block.size])
-            curved += shifts[: block.size]
-            block += curved
+    for place in blocks:
+        block = source[place]
+        passed = given[place]
+        if outcome is not None:
+            passing = np.greater(outcome[place], 0, out=mask[: block.size])
+            if math.isfinite(limit):
+                passing &= np.less(outcome[place], limit)
+            passed, slope = made[place], passed
+            passed[...] = passing
+            passed *= slope
+        centred = np.subtract(block, middle[: block.size], out=away[: block.size])
+        blocks.add(passed, by_offset)
+        centred *= passed
+        blocks.add(centred, products)
+    by_offset, products = blocks.by_channel(by_offset), blocks.by_channel(products)
+    inverse = 1 / np.sqrt(variance.astype(np.float64) + epsilon)
+    gain, count = scale * inverse, x.size // blocks.channels
+    curve = -gain * inverse * inverse * products / count
+    gains, curves, shifts = map(blocks.repeated, (gain, curve, -gain * by_offset / count - curve * mean))
+    for place in blocks.back():
+        block = made[place]
+        np.multiply(given[place] if outcome is None else block, gains[: block.size], out=block)
+        curved = np.multiply(source[place], curves[: block.size], out=away[: block.size])
+        curved += shifts[: block.size]
+        block += curved
     return (products * inverse).astype(np.float32), by_offset.astype(np.float32)

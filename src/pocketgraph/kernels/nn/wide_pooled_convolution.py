@@ -47,17 +47,16 @@ def wide_pooled_convolution(
     pooled: Array = np.empty(reserve(sizes, np.float32), np.float32)
     larger = make("larger", (math.prod(w.taps for w in pools) - 1, *sizes), np.bool_)
     room = aligned((together(shape), *shape[1:]), np.float32)
-    with np.errstate(all="ignore"):
-        for images in _groups(shape):
-            best, made = pooled[images], room[: len(pooled[images])]
-            rectified_convolution("Conv2D", x[images], weights, bias, spans, made, "Relu", convolve_quickly)
-            first, *others = elements_of(made, pools)
-            best[...] = first
-            for place, element in enumerate(others):
-                np.greater(element, best, out=larger[place, images])
-                np.maximum(best, element, out=best)
-            if not math.isfinite(best.sum()):
-                return None
+    for images in _groups(shape):
+        best, made = pooled[images], room[: len(pooled[images])]
+        rectified_convolution("Conv2D", x[images], weights, bias, spans, made, "Relu", convolve_quickly)
+        first, *others = elements_of(made, pools)
+        best[...] = first
+        for place, element in enumerate(others):
+            np.greater(element, best, out=larger[place, images])
+            np.maximum(best, element, out=best)
+        if not math.isfinite(best.sum()):
+            return None
     return pooled, larger
 
 
@@ -92,24 +91,23 @@ def wide_pooled_gradients(
     by_weights, by_bias = np.zeros(sizes, np.float32), np.zeros(sizes[-1], np.float64)
     room = aligned((together(shape), *shape[1:]), np.float32)
     room[...] = 0  # also where no pool has a window
-    with np.errstate(all="ignore"):
-        for images in _groups(shape):
-            some = slopes[images]
-            if not math.isfinite(some.sum()) and not np.isfinite(some).all():
-                return None
-            left = np.multiply(some, np.greater(pooled[images], 0))
-            by_bias += bias_add_grad(left)
-            passed = room[: len(left)]
-            first, *others = elements_of(passed, pools)
-            for place in range(len(others) - 1, -1, -1):  # of equals the first counts
-                np.multiply(left, larger[place, images], out=others[place])
-                left -= others[place]
-            first[...] = left
-            by_weights += by_filter(x[images], sizes, passed, spans)
-            if by_images is not None and convolve_quickly is not None:
-                convolve_quickly(passed, by_images[images])
-            elif by_images is not None and not isinstance(weights, tuple):
-                by_images[images] = backprop_input(by_images[images].shape, weights, passed, spans)
+    for images in _groups(shape):
+        some = slopes[images]
+        if not math.isfinite(some.sum()) and not np.isfinite(some).all():
+            return None
+        left = np.multiply(some, np.greater(pooled[images], 0))
+        by_bias += bias_add_grad(left)
+        passed = room[: len(left)]
+        first, *others = elements_of(passed, pools)
+        for place in range(len(others) - 1, -1, -1):  # of equals the first counts
+            np.multiply(left, larger[place, images], out=others[place])
+            left -= others[place]
+        first[...] = left
+        by_weights += by_filter(x[images], sizes, passed, spans)
+        if by_images is not None and convolve_quickly is not None:
+            convolve_quickly(passed, by_images[images])
+        elif by_images is not None and not isinstance(weights, tuple):
+            by_images[images] = backprop_input(by_images[images].shape, weights, passed, spans)
     return by_weights, by_bias.astype(np.float32)
 
 

@@ -111,8 +111,7 @@ def _value(field: bytes, kind: DType, place: int, number: int) -> Any:
     if kind.name == "string":
         return field
     try:
-        with np.errstate(over="ignore"):
-            return kind.numpy.type(number_of(field, kind.numpy))
+        return kind.numpy.type(number_of(field, kind.numpy))
     except ValueError as error:
         shown = field[:50].decode(errors="replace")
         raise RunError(f"Field {place} in record {number} is not a valid {kind.name}: {shown}") from error

@@ -369,11 +369,11 @@ def requantized(codes: Array, low: float, high: float, new_low: float, new_high:
     one = 1 << FRACTION
     reciprocal = 0.0 if new_span == 0 else float(F32(255.0 / new_span))
     middle = float(F32(float(F32(low) + F32(high)) / 2.0))
-    with np.errstate(all="ignore"):  # where a narrow range asks for more than 64 bits, numbers wrap round as there
-        scale = whole64(0.0 if new_span == 0 else 255.0 * one * span / new_span, otherwise=0)
-        start = whole64(float(F32(F32(middle) * F32(reciprocal)) * F32(one)))
-        bottom = whole64(0.0 if new_span == 0 else float(half_away(one * (new_low * 255.0) / new_span)))
-        found = ((codes.astype(np.int64) * scale) >> 32) + start - bottom + (1 << (FRACTION - 1))
+    # where a narrow range asks for more than 64 bits, numbers wrap round as there
+    scale = whole64(0.0 if new_span == 0 else 255.0 * one * span / new_span, otherwise=0)
+    start = whole64(float(F32(F32(middle) * F32(reciprocal)) * F32(one)))
+    bottom = whole64(0.0 if new_span == 0 else float(half_away(one * (new_low * 255.0) / new_span)))
+    found = ((codes.astype(np.int64) * scale) >> 32) + start - bottom + (1 << (FRACTION - 1))
     return np.asarray(np.clip(found >> FRACTION, 0, 255).astype(np.uint8))
 
 

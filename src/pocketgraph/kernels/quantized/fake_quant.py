@@ -34,10 +34,9 @@ def fake_quant_with_min_max_args(
 def _fake_quant(inputs: Array, low: Array, high: Array, num_bits: int, narrow_range: bool) -> Array:
     low, high = low.astype(F32), high.astype(F32)
     bottom, top, scale = nudged(low, high, num_bits, narrow_range)
-    with np.errstate(all="ignore"):
-        inside = np.maximum(np.minimum(inputs, top), bottom) - bottom  # in this order, for a min above max
-        zero = np.floor(-bottom / scale + F32(0.5))
-        values = np.floor(inside / scale - zero + F32(0.5)) * scale
+    inside = np.maximum(np.minimum(inputs, top), bottom) - bottom  # in this order, for a min above max
+    zero = np.floor(-bottom / scale + F32(0.5))
+    values = np.floor(inside / scale - zero + F32(0.5)) * scale
     return np.asarray(np.where((low == 0) & (high == 0), F32(0), values)).astype(F32)
 
 
@@ -64,8 +63,7 @@ def _between(inputs: Array, bottom: Array, top: Array) -> Array:
 
 def _times(gradients: Array, where: Array) -> Array:
     """The gradients there, 0 elsewhere; NaN and infinities times 0 are NaN, as TensorFlow multiplies."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(gradients * where.astype(F32))
+    return np.asarray(gradients * where.astype(F32))
 
 
 @kernel("FakeQuantWithMinMaxArgsGradient")

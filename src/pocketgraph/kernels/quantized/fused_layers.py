@@ -50,17 +50,16 @@ def finished(
     values: Array, kind: DType, step: Array, *, summand: Array | None = None, relu: bool = False, largest: float = 0.0
 ) -> Array:
     """Values, float32, as codes that are worth ``step`` each; none is larger than ``largest``, if that is not 0."""
-    with np.errstate(all="ignore"):
-        if summand is not None:
-            values = values + summand
-        if relu:
-            values = np.maximum(values, F32(0))
-        if kind is FLOAT:
-            return np.asarray(values, F32)
-        levels = np.rint(values * (F32(1) / step))
-        if kind is QINT32:
-            return cast(np.minimum(levels, F32(2147483520.0)), WIDE)
-        codes = np.clip(np.nan_to_num(levels), SMALLEST[kind], largest or LARGEST[kind])
+    if summand is not None:
+        values = values + summand
+    if relu:
+        values = np.maximum(values, F32(0))
+    if kind is FLOAT:
+        return np.asarray(values, F32)
+    levels = np.rint(values * (F32(1) / step))
+    if kind is QINT32:
+        return cast(np.minimum(levels, F32(2147483520.0)), WIDE)
+    codes = np.clip(np.nan_to_num(levels), SMALLEST[kind], largest or LARGEST[kind])
     return np.asarray(codes.astype(kind.numpy))
 
 
@@ -118,18 +117,17 @@ def convolved(
         raise RunError(f"{second.size} ranges of weights for {sums.shape[-1]} outputs")
     if bias is not None and bias.shape != (sums.shape[-1],):
         raise RunError(f"a bias of shape {list(bias.shape)} for {sums.shape[-1]} outputs")
-    with np.errstate(all="ignore"):
-        one = (first * second).astype(F32)
-        values = sums.astype(F32) * one
-        if bias is not None:
-            values = values + (bias.astype(F32) if bias.dtype == F32 else bias.astype(F32) * one)
-        if out_type is QINT32:
-            widest = np.maximum(np.abs(ranges[2].min()), np.abs(ranges[3].max())).astype(F32)
-            step = np.asarray(first * F32(widest / F32(LARGEST_WEIGHT)), F32)
-            edges = _wide_ends(kind, low, high, ranges[2], ranges[3])
-        else:
-            edges = np.asarray(wanted[0], F32), np.asarray(wanted[1], F32)
-            step = unit(np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32), LARGEST[out_type])
+    one = (first * second).astype(F32)
+    values = sums.astype(F32) * one
+    if bias is not None:
+        values = values + (bias.astype(F32) if bias.dtype == F32 else bias.astype(F32) * one)
+    if out_type is QINT32:
+        widest = np.maximum(np.abs(ranges[2].min()), np.abs(ranges[3].max())).astype(F32)
+        step = np.asarray(first * F32(widest / F32(LARGEST_WEIGHT)), F32)
+        edges = _wide_ends(kind, low, high, ranges[2], ranges[3])
+    else:
+        edges = np.asarray(wanted[0], F32), np.asarray(wanted[1], F32)
+        step = unit(np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32), LARGEST[out_type])
     added, largest = None, 0.0
     if len(summand) == 1:
         added = summand[0]
@@ -146,9 +144,8 @@ def convolved(
 def _wide_ends(kind: DType, low: float, high: float, lows: Array, highs: Array) -> tuple[Array, Array]:
     """The range of 32-bit results, one for each range of weights."""
     steps = 255 if kind is QUINT8 else 254
-    with np.errstate(all="ignore"):
-        one = F32((F32(high) - F32(low)) / F32(steps)) * ((highs - lows).astype(F32) / F32(254))
-        bottom, top = one * F32(WIDE.low), one * F32(WIDE.high)
+    one = F32((F32(high) - F32(low)) / F32(steps)) * ((highs - lows).astype(F32) / F32(254))
+    bottom, top = one * F32(WIDE.low), one * F32(WIDE.high)
     return np.asarray(bottom, F32), np.asarray(top, F32)
 
 
@@ -220,24 +217,23 @@ def fused_product(
     weights = unit(np.asarray(number(min_b), F32), np.asarray(number(max_b), F32), LARGEST_WEIGHT)
     from_low = input_quant_mode == "MIN_FIRST"
     kind = FLOAT if "AndDequantize" in op else _is_eight_bit(op, Toutput)
-    with np.errstate(all="ignore"):
-        width = F32(high) - F32(low)
-        first = F32(float(width) / 255.0) if from_low else F32(F32(max(abs(low), abs(high))) / 255.0)
-        one = F32(first * weights)
-        offset = bias.astype(F32)
-        if bias.dtype != F32:
-            top = width if from_low else F32(high)
-            per_unit = F32(255.0 * 127.0 / float(top * F32(max(abs(number(min_b)), abs(number(max_b))))))
-            offset = offset / per_unit if from_low else offset * (F32(1) / per_unit)
-        elif from_low:
-            zero = F32(F32(255) * F32(low) / width)
-            offset = offset + b.astype(np.int64).sum(axis=0).astype(F32) * zero
-        values = (a.astype(np.float64) @ b.astype(np.float64)).astype(F32) * one + offset
-        if kind in LARGEST:
-            edges = np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32)
-            step = unit(*edges, LARGEST[kind])
-        else:
-            edges = _wide_ends(QUINT8, low, high, np.asarray(number(min_b), F32), np.asarray(number(max_b), F32))
-            step = np.asarray(one)
+    width = F32(high) - F32(low)
+    first = F32(float(width) / 255.0) if from_low else F32(F32(max(abs(low), abs(high))) / 255.0)
+    one = F32(first * weights)
+    offset = bias.astype(F32)
+    if bias.dtype != F32:
+        top = width if from_low else F32(high)
+        per_unit = F32(255.0 * 127.0 / float(top * F32(max(abs(number(min_b)), abs(number(max_b))))))
+        offset = offset / per_unit if from_low else offset * (F32(1) / per_unit)
+    elif from_low:
+        zero = F32(F32(255) * F32(low) / width)
+        offset = offset + b.astype(np.int64).sum(axis=0).astype(F32) * zero
+    values = (a.astype(np.float64) @ b.astype(np.float64)).astype(F32) * one + offset
+    if kind in LARGEST:
+        edges = np.asarray(number(wanted[0]), F32), np.asarray(number(wanted[1]), F32)
+        step = unit(*edges, LARGEST[kind])
+    else:
+        edges = _wide_ends(QUINT8, low, high, np.asarray(number(min_b), F32), np.asarray(number(max_b), F32))
+        step = np.asarray(one)
     codes = finished(values, kind, step, relu="Relu" in op)
     return codes if kind is FLOAT else (codes, *edges)

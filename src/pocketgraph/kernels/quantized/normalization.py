@@ -48,8 +48,7 @@ def quantized_instance_norm(
     scale = F32((F32(top) - F32(bottom)) / F32(255))
     pixels = x.reshape(x.shape[0], -1, x.shape[3]).astype(F32)
     distance = scale * (pixels - _mean(pixels))
-    with np.errstate(over="ignore"):
-        values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
+    values = distance * (F32(1) / np.sqrt(_mean(distance * distance) + F32(variance_epsilon)))
     low, high = (given_y_min, given_y_max) if output_range_given else (float(values.min()), float(values.max()))
     if high - low < min_separation:
         high = float(F32(low) + F32(min_separation))
@@ -96,11 +95,10 @@ def quantized_batch_norm(
         )
     ]
     mean, variance, shift, gain = floats
-    with np.errstate(all="ignore"):
-        scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
-        if scale_after_normalization:
-            scale = scale * gain
-        offset = -mean * scale + shift
+    scale = F32(1) / np.sqrt(variance + F32(variance_epsilon))
+    if scale_after_normalization:
+        scale = scale * gain
+    offset = -mean * scale + shift
     by, plus = (np.asarray(limited(to_codes(values, *wide, WIDE), WIDE)) for values in (scale, offset))
     one = limited_code(1.0, *wide, WIDE)
     x = moved(t, ends(t_min, t_max), codes_of(t.dtype), wide, WIDE)

@@ -106,19 +106,18 @@ def _both_ways(
     smallest = kind(-(1 << (bits - 1)) + int(narrow) if signed else 0)
     largest = kind((1 << (bits - 1)) - 1 if signed else (1 << bits) - 1)
     bottom, top = limits
-    with np.errstate(all="ignore"):
-        huge = np.finfo(x.dtype).max
-        by_low = np.where(smallest * bottom > 0, smallest / bottom, huge).astype(x.dtype)
-        by_high = np.where(largest * top > 0, largest / top, huge).astype(x.dtype)
-        from_low = by_low < by_high  # the end that decides keeps its value, the other follows
-        scale = np.where(from_low, by_low, by_high)
-        step = np.where(from_low, bottom / smallest, top / largest).astype(x.dtype)
-        if given:
-            x = np.maximum(
-                np.minimum(x, np.where(from_low, largest * step, top)), np.where(from_low, bottom, smallest * step)
-            )
-        steps = np.rint(x * scale) if round_mode == "HALF_TO_EVEN" else np.floor(x * scale + kind(0.5))
-        return np.asarray(steps * step).astype(x.dtype)
+    huge = np.finfo(x.dtype).max
+    by_low = np.where(smallest * bottom > 0, smallest / bottom, huge).astype(x.dtype)
+    by_high = np.where(largest * top > 0, largest / top, huge).astype(x.dtype)
+    from_low = by_low < by_high  # the end that decides keeps its value, the other follows
+    scale = np.where(from_low, by_low, by_high)
+    step = np.where(from_low, bottom / smallest, top / largest).astype(x.dtype)
+    if given:
+        x = np.maximum(
+            np.minimum(x, np.where(from_low, largest * step, top)), np.where(from_low, bottom, smallest * step)
+        )
+    steps = np.rint(x * scale) if round_mode == "HALF_TO_EVEN" else np.floor(x * scale + kind(0.5))
+    return np.asarray(steps * step).astype(x.dtype)
 
 
 @kernel("QuantizeAndDequantize")
@@ -193,6 +192,6 @@ def quantize_and_dequantize_v4_grad(
     elif axis < -1 or low.ndim or high.ndim:
         raise RunError(f"one range is wanted, not {list(low.shape)} and {list(high.shape)}")
     inside = (input >= low) & (input <= high)
-    with np.errstate(invalid="ignore"):  # what is not finite stays so outside of the range too
-        passed = np.asarray(gradients * inside.astype(gradients.dtype))
+    # what is not finite stays so outside of the range too
+    passed = np.asarray(gradients * inside.astype(gradients.dtype))
     return passed, np.zeros_like(input_min), np.zeros_like(input_max)

@@ -90,9 +90,8 @@ def requantize_per_channel(
         raise RunError(f"out_type must be qint8 or quint8, but got: {out_type.name}")
     low, high = (F32(end) for end in ends(requested_output_min, requested_output_max))
     wanted, largest = max(abs(low), abs(high)), F32(127 if out_type is QINT8 else 255)
-    with np.errstate(all="ignore"):
-        scales = largest * (_channel_sizes(input, input_min, input_max) / wanted / F32(1 << 31))
-        codes = np.rint(input.astype(F32) * scales.astype(F32))
+    scales = largest * (_channel_sizes(input, input_min, input_max) / wanted / F32(1 << 31))
+    codes = np.rint(input.astype(F32) * scales.astype(F32))
     limits = (-128, 127) if out_type is QINT8 else (0, 255)
     return np.clip(np.nan_to_num(codes), *limits).astype(out_type.numpy), np.array(low), np.array(high)
 

@@ -101,8 +101,7 @@ def dequantized(codes: Array, scale: Scale) -> Array:
 
 def quantized(values: Array, scales: Array) -> Array:
     """float32 values in steps of ``scales``, rounded with halves upward, int64."""
-    with np.errstate(all="ignore"):
-        return cast(np.floor(values * (F32(1) / scales) + F32(0.5)), WIDE).astype(np.int64)
+    return cast(np.floor(values * (F32(1) / scales) + F32(0.5)), WIDE).astype(np.int64)
 
 
 @kernel("UniformQuantize")
@@ -206,14 +205,13 @@ def found_scale(items: Array) -> tuple[Array, Scale]:
     lows = np.minimum(flat.min(axis=1, initial=0), 0).astype(np.float64)
     highs = np.maximum(flat.max(axis=1, initial=0), 0).astype(np.float64)
     first, last = float(ITEMS[0]), float(ITEMS[-1])
-    with np.errstate(all="ignore"):
-        scales = ((highs - lows) / (last - first)).astype(F32)
-        inverse = np.where(highs == lows, 0.0, (last - first) / (highs - lows)).astype(F32)
-        below, above = lows / scales, highs / scales
-        zeros = np.where(abs(first) + np.abs(below) < abs(last) + np.abs(above), first - below, last - above)
-        is_flat = (scales == 0) | ~np.isfinite(inverse)
-        zeros = np.where(is_flat, 0, np.clip(half_away(np.nan_to_num(zeros)), first, last)).astype(np.int64)
-        levels = cast(np.floor(flat * inverse[:, np.newaxis] + F32(0.5)), WIDE).astype(np.int64)
+    scales = ((highs - lows) / (last - first)).astype(F32)
+    inverse = np.where(highs == lows, 0.0, (last - first) / (highs - lows)).astype(F32)
+    below, above = lows / scales, highs / scales
+    zeros = np.where(abs(first) + np.abs(below) < abs(last) + np.abs(above), first - below, last - above)
+    is_flat = (scales == 0) | ~np.isfinite(inverse)
+    zeros = np.where(is_flat, 0, np.clip(half_away(np.nan_to_num(zeros)), first, last)).astype(np.int64)
+    levels = cast(np.floor(flat * inverse[:, np.newaxis] + F32(0.5)), WIDE).astype(np.int64)
     codes = np.where(is_flat[:, np.newaxis], 0, np.clip(levels + zeros[:, np.newaxis], first, last).astype(np.int64))
     across = (items.shape[0], *[1] * (items.ndim - 1))
     scale = Scale(np.where(is_flat, F32(1), scales).reshape(across), zeros.reshape(across))
@@ -269,5 +267,4 @@ def uniform_quantized_dot_hybrid(
     second = scale_along(rhs.shape, rhs_scales, rhs_zero_points, rhs_quantization_axis)
     codes, first = found_scale(lhs)
     sums = _product(codes - first.zeros, rhs - second.zeros)
-    with np.errstate(all="ignore"):
-        return np.asarray(sums.astype(F32) * first.scales * second.scales, F32)
+    return np.asarray(sums.astype(F32) * first.scales * second.scales, F32)

@@ -226,6 +226,5 @@ def uniform_quantized_convolution_hybrid(
         many = sums.shape[1] // batch_group_count
         by = np.repeat(by.reshape(batch_group_count, sums.shape[0]).T, many, axis=1)
         by = by.reshape(sums.shape[:2] + (1,) * (sums.ndim - 2))
-    with np.errstate(all="ignore"):
-        found = sums.astype(F32) * by * _along_outputs(second, axes.output, 1).scales
+    found = sums.astype(F32) * by * _along_outputs(second, axes.output, 1).scales
     return np.ascontiguousarray(np.asarray(found, F32).transpose(np.argsort(axes.output)))

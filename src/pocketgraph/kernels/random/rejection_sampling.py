@@ -94,9 +94,8 @@ def each_drawn(
     """
     rows = [p.ravel() for p in np.broadcast_arrays(*parameters)]
     each = math.prod(sizes) // max(1, rows[0].size)
-    with np.errstate(all="ignore"):
-        drawn = draw(*(np.repeat(row, each) for row in rows))
-        return np.asarray(drawn.reshape(rows[0].size, each).T.reshape(sizes).astype(dtype))
+    drawn = draw(*(np.repeat(row, each) for row in rows))
+    return np.asarray(drawn.reshape(rows[0].size, each).T.reshape(sizes).astype(dtype))
 
 
 def gamma(generator: Philox, alpha: Array) -> Array:

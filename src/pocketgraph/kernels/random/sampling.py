@@ -164,8 +164,7 @@ def chosen_classes(logits: Array, count: int, draw: Callable[[int, int], Array],
         return chosen.reshape(1, count).astype(output_dtype.numpy)
     finite = np.isfinite(values)
     top = np.where(finite, values, -np.inf).max(axis=1, keepdims=True)
-    with np.errstate(all="ignore"):
-        totals = np.cumsum(np.where(finite, np.exp(values - top), 0.0), axis=1)
+    totals = np.cumsum(np.where(finite, np.exp(values - top), 0.0), axis=1)
     draws = uniform.reshape(rows, count) * totals[:, -1:]
     found = [np.searchsorted(total, draw, side="right") for total, draw in zip(totals, draws, strict=True)]
     return np.array(found).reshape(rows, count).astype(output_dtype.numpy)

@@ -51,12 +51,11 @@ def _drawn(
     mean, deviation, least, most = (
         np.broadcast_to(widened(p).astype(np.float64), sizes).ravel() for p in parameters
     )  # fmt: skip
-    with np.errstate(all="ignore"):
-        good = (deviation > 0) & (least < most) & np.isfinite(mean) & np.isfinite(deviation)
-        good &= ~(np.isnan(least) | np.isnan(most))
-        low, high = (least - mean)[good] / deviation[good], (most - mean)[good] / deviation[good]
-        result = np.full(mean.size, np.nan)
-        result[good] = _standard(source, low, high) * deviation[good] + mean[good]
+    good = (deviation > 0) & (least < most) & np.isfinite(mean) & np.isfinite(deviation)
+    good &= ~(np.isnan(least) | np.isnan(most))
+    low, high = (least - mean)[good] / deviation[good], (most - mean)[good] / deviation[good]
+    result = np.full(mean.size, np.nan)
+    result[good] = _standard(source, low, high) * deviation[good] + mean[good]
     result[good] = np.clip(result[good], least[good], most[good])
     return result.reshape(sizes).astype(dtype.numpy)
 

@@ -143,8 +143,7 @@ def _evaluate(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
     from pocketgraph.kernels import registry
 
     try:
-        with np.errstate(all="ignore"):
-            outputs = registry.evaluate(node, inputs)
+        outputs = registry.evaluate(node, inputs)
     except (PocketgraphError, ArithmeticError, LookupError, AssertionError, NotImplementedError):
         return None
     return tuple(v if isinstance(v, (np.ndarray, np.generic)) else None for v in map(_as_array, outputs))

@@ -80,10 +80,9 @@ def sparse_add(
     walk = _union(a_indices, b_indices)
     places, first, second = _joined(walk, (a_indices, a_values), (b_indices, b_values))
     alone = np.array([i < 0 or j < 0 for i, j in walk], dtype=bool)
-    with np.errstate(all="ignore"):
-        total = first + second
-        wide = total.astype(np.int64) if total.dtype.kind == "i" else total  # in which the least of a type has a size
-        kept = alone | (np.abs(wide) >= thresh.reshape(()))
+    total = first + second
+    wide = total.astype(np.int64) if total.dtype.kind == "i" else total  # in which the least of a type has a size
+    kept = alone | (np.abs(wide) >= thresh.reshape(()))
     return places[kept], total[kept], a_shape
 
 
@@ -216,11 +215,10 @@ def _reduced(
     keys = rows[:, kept]
     starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)]) if len(rows) else np.zeros(0, np.int64)
     wide = numbers.astype(np.float64) if is_float(numbers.dtype) else numbers
-    with np.errstate(all="ignore"):
-        found = (np.fmax if larger else np.add).reduceat(wide, starts) if len(rows) else wide  # NaN is never largest
-        if larger and wide.dtype.kind == "f":
-            found = np.where(np.isnan(found), -np.inf, found)
-        found = found.astype(values.dtype)
+    found = (np.fmax if larger else np.add).reduceat(wide, starts) if len(rows) else wide  # NaN is never largest
+    if larger and wide.dtype.kind == "f":
+        found = np.where(np.isnan(found), -np.inf, found)
+    found = found.astype(values.dtype)
     places = rows[starts].copy()
     if keep_dims:
         places[:, sorted(gone)] = 0
@@ -271,12 +269,11 @@ def sparse_softmax(sp_indices: Array, sp_values: Array, sp_shape: Array) -> Arra
     groups = groups.ravel()
     wide = widened(sp_values).astype(np.float64)
     top = np.full(int(groups.max()) + 1, -np.inf)
-    with np.errstate(all="ignore"):
-        np.maximum.at(top, groups, wide)
-        powers = np.exp(wide - top[groups])
-        totals = np.zeros_like(top)
-        np.add.at(totals, groups, powers)
-        return np.asarray(powers / totals[groups]).astype(sp_values.dtype)
+    np.maximum.at(top, groups, wide)
+    powers = np.exp(wide - top[groups])
+    totals = np.zeros_like(top)
+    np.add.at(totals, groups, powers)
+    return np.asarray(powers / totals[groups]).astype(sp_values.dtype)
 
 
 def _with_dense(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array, Array, Array], Array]:
@@ -288,8 +285,7 @@ def _with_dense(function: Callable[[Array, Array], Array]) -> Callable[[Array, A
         ):
             raise RunError(f"SparseDenseBinaryOpShared broadcasts dense to sparse only; got {list(dense.shape)}")
         picked = np.broadcast_to(dense, sizes)[tuple(sp_indices.T)]
-        with np.errstate(all="ignore"):
-            return np.asarray(function(widened(sp_values), widened(picked))).astype(sp_values.dtype, copy=False)
+        return np.asarray(function(widened(sp_values), widened(picked))).astype(sp_values.dtype, copy=False)
 
     return run
 

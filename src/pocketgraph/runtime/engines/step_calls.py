@@ -102,10 +102,8 @@ def bound(node: Node, uses: Callable[[str], bool]) -> tuple[Callable[..., Any], 
         raise MissingKernelError(f"No OpKernel was registered to support Op '{node.op}'", where=f"node '{node.name}'")
     registry.check_count(found, node, sum(not ref.startswith("^") for ref in node.inputs))
     keywords = registry.arguments(found, node)
-    # Inside of the engine NumPy's warnings are off already; some kernels have a form that counts on that.
-    unchecked = getattr(found.function, "__wrapped__", found.function)
-    plain = checked(node.op, unchecked.in_engine) if hasattr(unchecked, "in_engine") else found.function
-    for name, other in getattr(unchecked, "without", {}).items():
+    plain = found.function
+    for name, other in getattr(getattr(plain, "__wrapped__", plain), "without", {}).items():
         if not uses(name):
             plain = checked(node.op, other)
     function = partial(plain, **keywords) if keywords else plain

@@ -218,8 +218,7 @@ def _results(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
 
 def _computed(node: Node, values: Mapping[str, tuple[Array, ...]]) -> tuple[Array, ...]:
     inputs = [values[ref.name][ref.port] for ref in map(parse_ref, node.data_inputs)]
-    with np.errstate(all="ignore"):
-        return tuple(np.asarray(result) for result in registry.evaluate(node, inputs))
+    return tuple(np.asarray(result) for result in registry.evaluate(node, inputs))
 
 
 def _ratio(signal: Array, other: Array) -> float:
