@@ -11,8 +11,8 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-def both(one: Callable[[], T], other: Callable[[], S]) -> tuple[T, S]:
-    """What two functions give, called at once in two threads; raises what one of them raises."""
+def both(one: Callable[[], T], other: Callable[[], S], threads: int = 2) -> tuple[T, S]:
+    """What two functions give, called at once where there are two ``threads``; raises what one of them raises."""
     found: list[S] = []
     failed: list[BaseException] = []
 
@@ -22,7 +22,7 @@ def both(one: Callable[[], T], other: Callable[[], S]) -> tuple[T, S]:
         except BaseException as error:
             failed.append(error)
 
-    thread = started(work, "helper")
+    thread = started(work, "helper") if threads > 1 else None
     try:
         mine = one()
     finally:

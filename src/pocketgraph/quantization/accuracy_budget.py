@@ -17,12 +17,13 @@ from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
+from pocketgraph.litert.two_threads import both
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.core.thread_map import both, mapped_ahead
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.pipeline import analyze, finish
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,

@@ -26,6 +26,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.two_threads import both
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.partitioned_lookups import with_joined_tables
 from pocketgraph.passes.training_switches import switches_note, training_switches
@@ -48,7 +49,6 @@ from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.core.thread_map import both
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import in_float32, lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Other = TypeVar("Other")
 
 
 def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -28,18 +27,6 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: i
 
     with ThreadPoolExecutor(min(threads, len(items)), "pocketgraph") as pool:
         return list(pool.map(function, items))
-
-
-def both(first: Callable[[], Result], second: Callable[[], Other], threads: int) -> tuple[Result, Other]:
-    """What two functions give, which run at the same time where there are two threads."""
-    if threads < 2:
-        return first(), second()
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1, "pocketgraph") as pool:
-        found = pool.submit(first)
-        return_of_second = second()
-        return found.result(), return_of_second
 
 
 def mapped_ahead(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:

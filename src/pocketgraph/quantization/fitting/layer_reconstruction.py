@@ -17,6 +17,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
+from pocketgraph.litert.two_threads import both
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.quantized_weights import (
     QuantizedWeights,
@@ -24,7 +25,7 @@ from pocketgraph.quantization.core.quantized_weights import (
     float_weights,
     largest_code,
 )
-from pocketgraph.quantization.core.thread_map import both, mapped
+from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import (

@@ -14,6 +14,7 @@ from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT16
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.two_threads import both
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.layerwise_execution import ShownProgram, bytes_of, groups_to_show
 from pocketgraph.quantization.core.observation import BINS, Observation
@@ -22,7 +23,7 @@ from pocketgraph.quantization.core.program_runner import Sample, Samples, Views,
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded_values
-from pocketgraph.quantization.core.thread_map import both, mapped_ahead
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.report.error_split import with_probes
