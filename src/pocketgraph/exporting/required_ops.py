@@ -17,7 +17,7 @@ from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.graph import DType, Graph, Node, opdefs
 from pocketgraph.package_data import content_beside, text_beside
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, damage_told
 
 DEFAULT_PAIRS = "NoOp:NoOp,_Recv:RecvOp,_Send:SendOp"
 GRADIENT = "SymbolicGradient"
@@ -198,7 +198,7 @@ def onnx_operators(files: Mapping[str, Buffer]) -> dict[tuple[str, int], set[str
     """
     found: dict[tuple[str, int], set[str]] = {}
     for where, buffer in files.items():
-        try:
+        with damage_told("this is no ONNX model, or a damaged one", where=where):
             opsets: dict[str, int] = {}
             graphs: list[tuple[int, int]] = []
             for _, number, kind, start, stop in wire.fields(buffer, 0, len(buffer)):
@@ -209,8 +209,6 @@ def onnx_operators(files: Mapping[str, Buffer]) -> dict[tuple[str, int], set[str
                     graphs.append((start, stop))
             for domain, op in {pair for span in graphs for pair in _onnx_nodes(buffer, *span)}:
                 found.setdefault((domain or "ai.onnx", opsets.get(domain, 1)), set()).add(op)
-        except WireError as error:
-            raise FormatError(f"this is no ONNX model, or a damaged one: {error}", where=where) from None
     return found
 
 

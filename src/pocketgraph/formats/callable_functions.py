@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import FormatError
 from pocketgraph.formats.function_def import argument_types, arguments, result_types
 from pocketgraph.formats.tensor_proto import dimensions
 from pocketgraph.graph import AttrValue, Func, Graph, Node, Shape, Signature, Tensor, node_name
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import DEEPEST, LEN, VARINT, Buffer, WireError
+from pocketgraph.protobuf.wire import DEEPEST, LEN, VARINT, Buffer, WireError, damage_told
 
 OBJECT_GRAPH = 7  # of MetaGraphDef
 NODES, CONCRETE = 1, 2  # of SavedObjectGraph
@@ -77,10 +76,8 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     Raises:
         FormatError: the objects are damaged.
     """
-    try:
+    with damage_told("the objects of the module are damaged"):
         objects, calls = _read(encoded)
-    except WireError as error:
-        raise FormatError(f"the objects of the module are damaged: {error}") from None
     if not objects:
         return graph
     handles = _handles(graph, objects)

@@ -6,14 +6,14 @@ definition stays as it was encoded, and is edited here field by field.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import AttrValue, DType, Function, Node
 from pocketgraph.graph.function_body import FunctionBody, flat_body
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, damage_told
 
 SIGNATURE, RET, ATTR, CONTROL_RET, ARG_ATTR, RESOURCE_ARG = 1, 4, 5, 6, 7, 8  # fields of FunctionDef
 NAME, INPUT_ARG, OUTPUT_ARG = 1, 2, 3  # fields of OpDef, its signature
@@ -155,12 +155,8 @@ def retyped(
     return Function(name, tuple(nodes), b"".join(parts))
 
 
-@contextmanager
-def _reading(function: Function) -> Iterator[None]:
-    try:
-        yield
-    except WireError as error:
-        raise FormatError(f"the definition is damaged: {error}", where=f"function '{function.name}'") from None
+def _reading(function: Function) -> AbstractContextManager[None]:
+    return damage_told("the definition is damaged", where=f"function '{function.name}'")
 
 
 def _speaks_of(data: Buffer, number: int, start: int, stop: int, positions: Collection[int]) -> bool:

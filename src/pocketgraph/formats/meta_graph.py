@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, Signature, node_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.groups import by_key
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, Buffer, WireError
+from pocketgraph.protobuf.wire import LEN, Buffer, WireError, damage_told
 
 META_INFO, GRAPH_DEF, COLLECTION_DEF, SIGNATURE_DEF, ASSET_FILE_DEF = 1, 2, 4, 5, 6
 ASSETS = (ASSET_FILE_DEF, LEN)
@@ -87,7 +87,7 @@ def asset_files(meta_graph: MetaGraph) -> dict[str, str]:
     """
     data = meta_graph.encoded
     found: dict[str, str] = {}
-    try:
+    with damage_told("the list of assets is damaged"):
         spans = [(a, b) for _, number, kind, a, b in wire.fields(data, 0, len(data)) if (number, kind) == ASSETS]
         for span in _collections(data).get(ASSET_COLLECTION, ()):
             spans += [
@@ -103,8 +103,6 @@ def asset_files(meta_graph: MetaGraph) -> dict[str, str]:
             if os.path.isabs(file) or ".." in file.replace("\\", "/").split("/"):
                 raise FormatError(f"the asset '{file}' is outside of the model's directory", where="asset_file_def")
             found[tensor] = file
-    except WireError as error:
-        raise FormatError(f"the list of assets is damaged: {error}") from None
     return found
 
 
@@ -120,14 +118,12 @@ def init_op(meta_graph: MetaGraph) -> str | None:
     if signature is not None:
         return next((node_name(tensor) for tensor in signature.outputs.values()), None)
     data = meta_graph.encoded
-    try:
+    with damage_told("the collections are damaged"):
         found = _collections(data)
         for name in INIT_COLLECTIONS:
             for listed in (part for span in found.get(name, ()) for part in _parts(data, span, 1)):  # node_list
                 for value in _parts(data, listed, 1):
                     return node_name(wire.text(data, *value))
-    except WireError as error:
-        raise FormatError(f"the collections are damaged: {error}") from None
     return None
 
 

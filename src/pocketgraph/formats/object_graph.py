@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import Tensor
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, WireError
+from pocketgraph.protobuf.wire import LEN, damage_told
 
 KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -30,14 +30,12 @@ def keys_by_variable(checkpoint: Mapping[str, Tensor]) -> dict[str, str]:
     if tensor.dtype.name != "string" or tensor.size != 1:
         raise FormatError(f"tensor '{KEY}' is not one string")
     data: bytes = tensor.numpy().item()
-    try:
+    with damage_told(f"tensor '{KEY}' is not an object graph"):
         found: dict[str, set[str]] = {}
         for _, number, kind, start, stop in wire.fields(data, 0, len(data)):
             if (number, kind) == (1, LEN):
                 for name, key in _attributes(data, start, stop):
                     found.setdefault(name, set()).add(key)
-    except WireError as error:
-        raise FormatError(f"tensor '{KEY}' is not an object graph: {error}") from None
     return {name: next(iter(keys)) for name, keys in found.items() if len(keys) == 1}
 
 

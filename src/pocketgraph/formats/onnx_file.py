@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import ONNX, ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError, damage_told
 
 ELEMENTS = {
     1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
@@ -48,7 +47,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
     Raises:
         FormatError: it is damaged, or the file beside it that has its weights is.
     """
-    with _damage_told(where):
+    with damage_told("the ONNX file is damaged", where, AGAIN):
         span = next(((value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7), None)
         if span is None:
             raise FormatError("the ONNX file has no graph", where=where)
@@ -59,21 +58,13 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         return _graph(buffer, *span, where, own)
 
 
-@contextmanager
-def _damage_told(where: str) -> Iterator[None]:
-    try:
-        yield
-    except WireError as error:
-        raise FormatError(f"the ONNX file is damaged: {error}", where=where, hint=AGAIN) from None
-
-
 def description(buffer: Buffer, where: str = "") -> str:
     """What a file says of itself: the versions of its operators and of the format, and who wrote it.
 
     Raises:
         FormatError: it is damaged.
     """
-    with _damage_told(where):
+    with damage_told("the ONNX file is damaged", where, AGAIN):
         return _description(buffer)
 
 
@@ -203,7 +194,7 @@ def _external(buffer: Buffer, start: int, end: int) -> dict[str, str]:
 
 def files_beside(buffer: Buffer, where: str) -> set[str]:
     """The paths of the files of weights that an ONNX file names; see ``parse`` for those that are missing."""
-    with _damage_told(where):
+    with damage_told("the ONNX file is damaged", where, AGAIN):
         graphs = [(value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7]
         constants = [(value, stop) for graph in graphs for number, value, stop in _parts(buffer, *graph) if number == 5]
         names = {_external(buffer, *constant).get("location", "") for constant in constants} - {""}

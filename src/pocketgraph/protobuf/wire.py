@@ -10,10 +10,13 @@ from __future__ import annotations
 import mmap as mapping
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from mmap import ALLOCATIONGRANULARITY, mmap
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from pocketgraph.errors import FormatError
 
 VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5
 
@@ -42,6 +45,15 @@ class WireError(ValueError):
         super().__init__(what)
         self.position = position
         self.past = past
+
+
+@contextmanager
+def damage_told(what: str, where: str = "", hint: str = "") -> Iterator[None]:
+    """Says of what is read meanwhile what a WireError shows: a FormatError of ``what``, and of what is wrong in it."""
+    try:
+        yield
+    except WireError as error:
+        raise FormatError(f"{what}: {error}", where=where, hint=hint) from None
 
 
 def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from pocketgraph.formats.tensor_proto import StoredTensor, dimensions
 from pocketgraph.graph import DType, Tensor
 from pocketgraph.pages.quantities import counted
 from pocketgraph.protobuf import wire
-from pocketgraph.protobuf.wire import LEN, VARINT, WireError
+from pocketgraph.protobuf.wire import LEN, VARINT, WireError, damage_told
 
 LARGEST_GROWTH = 64  # elements for each byte of the files; a stored element takes a byte, compressed at most 21 a byte
 
@@ -112,15 +112,13 @@ def _held(table: SortedTable, file: str) -> Iterator[tuple[str, BundleEntry]]:
             hint="the file is damaged or of another kind",
         )  # fmt: skip
     data = bytes(value)
-    try:
+    with damage_told("the list of its tensors is not parseable", where=file):
         for _, number, kind, start, stop in wire.fields(data, 0, len(data)):
             if (number, kind) != (1, LEN):
                 continue
             for _, inner, inner_kind, inner_start, inner_stop in wire.fields(data, start, stop):
                 if (inner, inner_kind) == (1, LEN):
                     yield _described(data, inner_start, inner_stop, file)
-    except WireError as error:
-        raise FormatError(f"the list of its tensors is not parseable: {error}", where=file) from None
 
 
 def _described(data: bytes, start: int, stop: int, file: str) -> tuple[str, BundleEntry]:
