@@ -180,8 +180,7 @@ def clipped(emit: OnnxEmit, value: OnnxValue, low: float, high: float) -> OnnxVa
 
 
 @converts("ClipByValue")
-def clip(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, low, high = emit.inputs()
+def clip(emit: OnnxEmit, node: Node, value: OnnxValue, low: OnnxValue, high: OnnxValue) -> OnnxValue:
     return elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low])
 
 
@@ -219,8 +218,7 @@ def kinds(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
 
 
 @converts("ReluGrad", "Relu6Grad", "SigmoidGrad", "TanhGrad", "RsqrtGrad", "SqrtGrad", "InvGrad", "ReciprocalGrad")
-def gradient(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+def gradient(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     one = emit.like(1, a)
     if node.op in ("ReluGrad", "Relu6Grad"):
         passes = elementwise(emit, "Greater", [b, emit.like(0, b)], BOOL)

@@ -204,8 +204,7 @@ def _pick(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:
 
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
-def suppression(emit: OnnxEmit, node: Node) -> OnnxValue:
-    boxes, scores, most = emit.inputs(0, 3)
+def suppression(emit: OnnxEmit, node: Node, boxes: OnnxValue, scores: OnnxValue, most: OnnxValue) -> OnnxValue:
     threshold: OnnxValue | None
     if node.op == "NonMaxSuppression":
         threshold = emit.const(np.float32(node.attr("iou_threshold", 0.5)))
@@ -225,9 +224,8 @@ def suppression(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 
 @converts("CropAndResize")
-def crop_and_resize(emit: OnnxEmit, node: Node) -> OnnxValue:
+def crop_and_resize(emit: OnnxEmit, node: Node, picture: OnnxValue, boxes: OnnxValue, which: OnnxValue) -> OnnxValue:
     """Each box's pixels by index: rows and columns beside each place are gathered and weighed."""
-    picture, boxes, which = emit.inputs(0, 3)
     height, width = (int(n) for n in emit.static(3, "the size of the crops"))
     method = attr_text(node, "method", "bilinear")
     picture = emit.cast(picture, FLOAT)

@@ -162,8 +162,7 @@ def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("BiasAdd", "BiasAddV1")
-def bias_add(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value, bias = emit.inputs()
+def bias_add(emit: OnnxEmit, node: Node, value: OnnxValue, bias: OnnxValue) -> OnnxValue:
     if is_channels_first(node):
         rank = emit.rank(value)
         bias = emit.unsqueeze(bias, list(range(1, rank - 1)))
