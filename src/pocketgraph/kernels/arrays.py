@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def widened(x: Array) -> Array:
     """``x``, in float32 when it is a 16-bit float."""
     return x.astype(np.float32) if is_small_float(x.dtype) else x
+
+
+def in_own_type(function: Callable[[Any], Any]) -> Callable[[Array], Array]:
+    """A function of arrays whose result has the type of its argument; of 16-bit floats it is computed in float32."""
+    return lambda x: np.asarray(function(widened(x))).astype(x.dtype, copy=False)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:

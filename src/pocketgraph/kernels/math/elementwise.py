@@ -11,19 +11,10 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
-from pocketgraph.kernels.arrays import Array, is_float, is_small_float, reserve, widened
+from pocketgraph.kernels.arrays import Array, in_own_type, is_float, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import KERNELS, Value, kernel
 
 Unary = Callable[[Any], Any]
-
-
-def _same_type(function: Unary) -> Callable[[Array], Array]:
-    """The function on arrays, its result in the type of its argument; 16-bit floats are computed in float32."""
-
-    def run(x: Array) -> Array:
-        return np.asarray(function(widened(x))).astype(x.dtype, copy=False)
-
-    return run
 
 
 def _predicate(function: Unary) -> Callable[[Array], Array]:
@@ -93,7 +84,7 @@ PREDICATES: dict[str, Unary] = {
 }
 
 for _op, _function in SAME_TYPE.items():
-    kernel(_op)(_same_type(_function))
+    kernel(_op)(in_own_type(_function))
 for _op, _function in PREDICATES.items():
     kernel(_op)(_predicate(_function))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pocketgraph.kernels.arrays import Array, widened
+from pocketgraph.kernels.arrays import Array, in_own_type, widened
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.selu_constants import SELU_SCALE, SELU_SCALE_ALPHA
@@ -42,15 +42,8 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _activation(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    def run(features: Array) -> Array:
-        return np.asarray(function(widened(features))).astype(features.dtype, copy=False)
-
-    return run
-
-
 for _op, _function in FUNCTIONS.items():
-    kernel(_op)(_activation(_function))
+    kernel(_op)(in_own_type(_function))
 
 
 @kernel("LeakyRelu")
