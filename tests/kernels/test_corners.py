@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,14 @@ def test_numbers_as_far_apart_as_the_tolerance_are_approximately_equal() -> None
     np.testing.assert_array_equal(
         run("ApproximateEqual", np.float32(-np.inf), np.float32(np.inf), tolerance=np.inf)[0], True
     )
+
+
+@pytest.mark.parametrize("op", ["RealDiv", "Pow", "Xlogy", "BesselY0"])
+def test_a_node_by_itself_warns_of_nothing(op: str) -> None:
+    x = np.array([0, np.inf, np.nan, -3e38], np.float32)
+    with warnings.catch_warnings(), np.errstate(all="warn"):
+        warnings.simplefilter("error")
+        run(op, *[x] * (1 if op == "BesselY0" else 2))
 
 
 def test_the_parts_of_complex_numbers_are_clipped_each_by_itself() -> None:
