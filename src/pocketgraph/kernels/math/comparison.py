@@ -40,12 +40,13 @@ def _fits(x: Array, y: Array) -> bool:
 
 
 def _register_equality(op: str, compare: Callable[[Array, Array], Array]) -> None:
+    plain = _comparison(compare)
+
     @kernel(op)
     def equality(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
         if not incompatible_shape_error and not _fits(x, y):
             return np.array(op == "NotEqual")
-        paired(x, y)
-        return np.asarray(compare(x, y), dtype=np.bool_)
+        return plain(x, y)
 
 
 _register_equality("Equal", np.equal)

@@ -76,17 +76,11 @@ SAME_TYPE: dict[str, Unary] = {
 }  # fmt: skip
 """By op: the functions whose result has the type of the argument."""
 
-PREDICATES: dict[str, Unary] = {
-    "IsNan": np.isnan,
-    "IsInf": np.isinf,
-    "IsFinite": np.isfinite,
-    "LogicalNot": np.logical_not,
-}
-
 for _op, _function in SAME_TYPE.items():
     kernel(_op)(in_own_type(_function))
-for _op, _function in PREDICATES.items():
+for _op, _function in {"IsNan": np.isnan, "IsInf": np.isinf, "IsFinite": np.isfinite}.items():
     kernel(_op)(_predicate(_function))
+kernel("LogicalNot")(lambda x: np.asarray(np.logical_not(x)))
 
 
 @kernel("Conj")

@@ -14,7 +14,6 @@ from pocketgraph.graph import Node
 from pocketgraph.kernels.arrays import PLAIN, Array
 from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
-from pocketgraph.runtime.engines.scalar_arithmetic import FALSE, TRUE
 
 MOST = 1 << 20  # elements of a result; the kernel looks whether there is memory for more
 FEW_ROWS = 32  # of a matrix, up to which copying what it is multiplied by takes as long as the product, or longer
@@ -111,17 +110,6 @@ def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
     return pack
 
 
-@quickens("LogicalNot")
-def _logical_not(node: Node, constants: Constants, call: Call) -> Call | None:
-    opposite = np.logical_not
-
-    def logical_not(x: Array) -> Any:
-        found = opposite(x)
-        return found if type(found) is np.ndarray else np.asarray(found)
-
-    return logical_not
-
-
 @quickens("Range")
 def _range(node: Node, constants: Constants, call: Call) -> Call | None:
     arange = np.arange
@@ -153,22 +141,6 @@ def _expand_dims(node: Node, constants: Constants, call: Call) -> Call | None:
         return input[place] if axis <= input.ndim else call(input, dim)
 
     return expand_dims
-
-
-@quickens("Equal", "NotEqual")
-def _equal(node: Node, constants: Constants, call: Call) -> Call | None:
-    differs = node.op == "NotEqual"
-    compare = np.not_equal if differs else np.equal
-
-    def equal(x: Array, y: Array) -> Any:
-        if not x.ndim and not y.ndim and x.dtype is y.dtype and x.dtype in PLAIN:
-            return TRUE if differs != (x.item() == y.item()) else FALSE
-        if x.dtype is not y.dtype or x.dtype not in PLAIN or (x.shape != y.shape and x.ndim and y.ndim):
-            return call(x, y)
-        found = compare(x, y)
-        return found if type(found) is np.ndarray else np.asarray(found)
-
-    return equal
 
 
 @quickens("OneHot")
