@@ -103,8 +103,6 @@ def mfcc(
     dct_coefficient_count: int = 13,
 ) -> Array:
     """float32 (channels, frames, coefficients) of squared magnitudes: mel bands, logarithm, cosine transform."""
-    if spectrogram.ndim != 3:
-        raise RunError(f"spectrogram must be 3-dimensional, not of shape {list(spectrogram.shape)}")
     bands = filterbank_channel_count
     if bands < 1 or dct_coefficient_count < 1:
         raise RunError(f"{bands} mel bands and {dct_coefficient_count} coefficients; there must be some of both")

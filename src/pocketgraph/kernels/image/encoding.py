@@ -130,9 +130,9 @@ def _pixel(share: np.float32, size: int) -> int:
 @kernel("DrawBoundingBoxesV2")
 def draw_bounding_boxes_v2(images: Array, boxes: Array, colors: Array) -> Array:
     """Frames one pixel wide of boxes (pictures, boxes, [top, left, bottom, right]) as shares of the picture."""
-    if images.ndim != 4 or images.shape[3] not in (1, 3, 4):
+    if images.shape[3] not in (1, 3, 4):
         raise RunError(f"The rank of the images should be 4, with 1, 3 or 4 channels, not {list(images.shape)}")
-    if boxes.ndim != 3 or boxes.shape[2] != 4 or boxes.shape[0] != images.shape[0]:
+    if boxes.shape[2] != 4 or boxes.shape[0] != images.shape[0]:
         raise RunError(f"boxes of shape {list(boxes.shape)} do not fit pictures of {list(images.shape)}")
     _, height, width, channels = images.shape
     palette = colors if colors.size else np.ones_like(COLOURS) if channels == 1 else COLOURS

@@ -111,7 +111,7 @@ def resize_bicubic_grad(
     grads: Array, original_image: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array:
     """The gradient of ResizeBicubic by its image, of that image's shape and type."""
-    if grads.ndim != 4 or original_image.ndim != 4 or 0 in (*grads.shape[1:3], *original_image.shape[1:3]):
+    if 0 in (*grads.shape[1:3], *original_image.shape[1:3]):
         raise ValueError(f"shapes that do not fit: {list(grads.shape)} and {list(original_image.shape)}")
     if align_corners and half_pixel_centers:
         raise ValueError("If half_pixel_centers is True, align_corners must be False.")

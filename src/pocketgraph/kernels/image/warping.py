@@ -125,8 +125,6 @@ def scale_and_translate(
     antialias: bool = True,
 ) -> Array:  # fmt: skip
     """float32 (n, rows, columns, channels) of images of any number type: pixel p comes to p * scale + translation."""
-    if images.ndim != 4:
-        raise ValueError(f"input must be 4-dimensional, not {list(images.shape)}")
     down, along = axis_weights(kernel_type, ints(size), images.shape[1:3], scale, translation, antialias)
     reserve((images.shape[0], len(down[0]), len(along[0]), images.shape[3]), FLOAT)
     rows = _weighted("ph,nhwc->npwc", *down, widened(images).astype(FLOAT))
@@ -139,7 +137,7 @@ def scale_and_translate_grad(
     antialias: bool = True,
 ) -> Array:  # fmt: skip
     """The gradient of ScaleAndTranslate by its images."""
-    if grads.ndim != 4 or original_image.ndim != 4 or grads.shape[0] != original_image.shape[0]:
+    if grads.shape[0] != original_image.shape[0]:
         raise ValueError(f"shapes that do not fit: {list(grads.shape)} and {list(original_image.shape)}")
     sizes = original_image.shape[1:3]
     both = axis_weights(kernel_type, grads.shape[1:3], sizes, scale, translation, antialias)

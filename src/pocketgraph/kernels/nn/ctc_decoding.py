@@ -153,7 +153,7 @@ def ctc_beam_search_decoder(
 
     Sums are taken in double, where TensorFlow takes some in float32 whatever the input's type.
     """
-    if inputs.ndim != 3 or not inputs.shape[2]:
+    if not inputs.shape[2]:
         raise ValueError(f"inputs is not a 3-Tensor of (time, batch, classes): {list(inputs.shape)}")
     lengths = _lengths(inputs, sequence_length)
     if not 1 <= top_paths <= beam_width:

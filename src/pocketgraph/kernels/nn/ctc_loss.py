@@ -95,7 +95,7 @@ def ctc_loss(
     ignore_longer_outputs_than_inputs: bool = False,
 ) -> tuple[Array, Array]:
     """(loss (batch,), gradient by ``inputs``) of scores (time, batch, classes), the last class being the blank."""
-    if inputs.ndim != 3 or inputs.shape[2] < 1:
+    if inputs.shape[2] < 1:
         raise RunError(f"inputs is not a 3-Tensor of scores: {list(inputs.shape)}")
     times, batch, classes = reserve(inputs.shape, np.float64)
     lengths = ints(sequence_length)

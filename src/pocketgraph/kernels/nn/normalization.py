@@ -245,8 +245,6 @@ def _neighbour_sums(x: Array, radius: int) -> Array:
 @kernel("LRN")
 def lrn(input: Array, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5) -> Array:
     """x / (bias + alpha * sum of squares over the neighbouring channels) ^ beta."""
-    if input.ndim != 4:
-        raise ValueError(f"the input must be 4-dimensional, not {list(input.shape)}")
     kind = input.dtype.type
     norm = kind(bias) + kind(alpha) * _neighbour_sums(input * input, min(depth_radius, input.shape[-1]))
     return np.asarray(input * _to_the_minus(norm, beta)).astype(input.dtype, copy=False)

@@ -121,8 +121,6 @@ def serialize_tensor(tensor: Array, *, T: DType) -> Array:
 
 @kernel("ParseTensor")
 def parse_tensor(serialized: Array, *, out_type: DType) -> Array:
-    if serialized.ndim:
-        raise RunError(f"Expected `serialized` to be a scalar, got shape: {list(serialized.shape)}")
     return parsed(serialized.item(), out_type)
 
 

@@ -309,8 +309,6 @@ kernel("SparseDenseCwiseDiv")(_with_dense(_divided))
 @kernel("SparseFillEmptyRowsGrad")
 def sparse_fill_empty_rows_grad(reverse_index_map: Array, grad_values: Array) -> tuple[Array, Array]:
     """(gradient by the values, gradient by the default value) of SparseFillEmptyRows."""
-    if reverse_index_map.ndim != 1 or grad_values.ndim != 1:
-        raise RunError(f"vectors are wanted, not {list(reverse_index_map.shape)} and {list(grad_values.shape)}")
     if bool(np.any((reverse_index_map < 0) | (reverse_index_map >= grad_values.size))):
         raise RunError(f"Elements in reverse index must be in [0, {grad_values.size})")
     rest = np.ones(grad_values.size, dtype=bool)
