@@ -22,8 +22,6 @@ from pocketgraph.litert.program import Value
 
 @lowers("ResizeBilinear", "ResizeNearestNeighbor", takes=("float", "uint8", "int32"))
 def resize(emit: Emit, node: Node, source: Value) -> Value:
-    if len(source.shape) != 4:
-        raise emit.unsupported(f"an image of rank {len(source.shape)}")
     height, width = (int(d) for d in emit.static(1, "the new size"))
     align, half = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
     if node.op == "ResizeNearestNeighbor" and source.dtype is INT32:
@@ -59,8 +57,6 @@ FEW_CHANNELS = 8
 def _image(emit: Emit) -> tuple[Value, int, int]:
     """The image as floats, and the rows and columns wanted."""
     source = emit.require(emit.input(0), "float", "uint8", "int8", "int32")
-    if len(source.shape) != 4:
-        raise emit.unsupported(f"an image of rank {len(source.shape)}")
     rows, columns = (int(d) for d in emit.static(1, "the new size"))
     if source.dtype is not FLOAT:
         source = emit.add("CAST", [source], source.shape, FLOAT)

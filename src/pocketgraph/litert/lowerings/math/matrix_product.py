@@ -10,8 +10,6 @@ from pocketgraph.litert.program import Value
 
 @lowers("MatMul", takes=("float",))
 def matmul(emit: Emit, node: Node, left: Value, right: Value) -> Value:
-    if len(left.shape) != 2 or len(right.shape) != 2:
-        raise emit.unsupported("MatMul of other than matrices")
     if node.attr("transpose_a", False):
         left = emit.transpose(left, (1, 0))
     turned = bool(node.attr("transpose_b", False))
