@@ -172,6 +172,18 @@ def test_there_are_as_many_parts_as_weights_and_threads_allow(
         assert found[0].inputs[0].shape[0] * count == batch
 
 
+@pytest.mark.parametrize(("batch", "threads", "count"), [(8, 2, 4), (6, 2, 2), (2, 2, 2), (3, 3, 3)])
+def test_weights_are_read_seldom_where_the_batch_allows_it(
+    batch: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 0.1)  # 448 bytes for 6,912 multiplications: 0.065
+    shape = (batch, 10, 10, 3)
+    model = graph(convolution("y", "x", "w", 1), shape, w=floats(3, 3, 3, 4))
+    program = lowered(model, [model["y"]], ["x:0"], ["y:0"], {"x:0": (FLOAT, shape)})
+    found = microbatches.in_microbatches(program, threads)
+    assert (found[1] if found else 1) == count
+
+
 def test_small_pictures_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     model = network("y = Relu(c, T=float)\n")
@@ -182,7 +194,7 @@ def test_small_pictures_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weights_that_each_picture_uses_once_are_read_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of 32 took 2.9 times as long picture by picture, with 59 MB for a product behind one convolution."""
-    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 0.5)
+    monkeypatch.setattr(microbatches, "MICROBATCH_READS", 1.0)
     head = "f = Reshape(c, sizes, T=float, Tshape=int32)\ny = MatMul(f, v, T=float)\n"
     counts = {}
     for outputs in (1, 500):  # beside 1,728 multiplications of the convolution

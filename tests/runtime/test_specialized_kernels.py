@@ -176,9 +176,11 @@ def test_slice(begin: list[int], size: list[int]) -> None:
     both(node, [ROWS[0], constants[1], constants[2]], constants)
 
 
-@pytest.mark.parametrize("multiples", [[1, 3], [2, 1], [1, 0], [1, -1], [3], [1, 1]])
-@pytest.mark.parametrize("rows", [ROWS, ROWS[:, :1], ROWS[:0, :1], ROWS[0]])
-def test_tile(multiples: list[int], rows: np.ndarray) -> None:
+@pytest.mark.parametrize(
+    "multiples", [[1, 3], [2, 3], [2, 1], [1, 0], [1, -1], [-1, 2], [1 << 20, 1], [3], [], [1, 1], [[1, 3], [1, 1]], 3]
+)
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:, :1], ROWS[:1, :1], ROWS[:1], ROWS[:0, :1], ROWS[0], ROWS[0, :1]])
+def test_tile(multiples: Any, rows: np.ndarray) -> None:
     both(Node("t", "Tile", ["a", "b"]), [rows, np.array(multiples, np.int32)], {})
 
 

@@ -97,7 +97,7 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
         return found
     if ".data-" in path and re.search(r"\.data-\d+-of-\d+$", path):
         return Kind.CHECKPOINT_DATA
-    if head[:1] == b"\n" and OF_KERAS_METADATA.match(head, 2):
+    if head[:1] == b"\n" and KERAS_OBJECT in head and re.match(OF_KERAS_METADATA, head[2:], re.DOTALL):
         return Kind.KERAS_METADATA
     return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
 
@@ -106,7 +106,8 @@ KERAS_WEIGHTS = ".weights.h5"
 """How the files of ``save_weights`` must end in Keras 3."""
 OF_MODEL = b"model_config"
 """The attribute that a whole model has, and a file of weights, which begins with the names of its layers, has not."""
-OF_KERAS_METADATA = re.compile(rb".?(\x10.)?\x1a\x04root\x22.?_tf_keras_", re.DOTALL)
+KERAS_OBJECT = b"_tf_keras_"
+OF_KERAS_METADATA = rb".?(\x10.)?\x1a\x04root\x22.?" + KERAS_OBJECT
 """The number, the path and the kind of the first object that keras_metadata.pb describes."""
 SEAL = b"PGSEAL\x01\n"  # see sealed.py
 MAGICS: tuple[tuple[bytes, Kind], ...] = (
@@ -176,9 +177,9 @@ FIRST_WORDS: tuple[tuple[tuple[bytes, ...], Kind], ...] = (
 )
 OF_TENSORFLOW_JS = (b'"modelTopology"', b'"weightsManifest"', b'"graph-model"', b'"layers-model"')
 OF_LAYERS = (b'"layers-model"', b'"keras_version"', b'"model_config"', b'"class_name"')
-OF_ARCHITECTURE = re.compile(rb'\s*"?\{\s*\\?"(module|class_name|config|keras_version|backend)\\?":[^\0]*"?class_name')
+OF_ARCHITECTURE = rb'\s*"?\{\s*\\?"(module|class_name|config|keras_version|backend)\\?":[^\0]*"?class_name'
 """How the description of a model begins that ``Model.to_json`` tells, also where it was written as JSON once more."""
-OF_YAML = re.compile(rb"(backend|class_name|config):.*\n(.*\n)*? *- ?class_name: ")
+OF_YAML = rb"(backend|class_name|config):.*\n(.*\n)*? *- ?class_name: "
 """How ``Model.to_yaml`` of Keras 1 and 2 tells it."""
 CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 
@@ -207,9 +208,9 @@ def of_text(head: bytes) -> Kind | None:
     start = head.lstrip()[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML
-    if OF_ARCHITECTURE.match(head) and not any(word in head for word in OF_TENSORFLOW_JS):
+    if re.match(OF_ARCHITECTURE, head) and not any(word in head for word in OF_TENSORFLOW_JS):
         return Kind.KERAS_JSON
-    if OF_YAML.match(head):
+    if re.match(OF_YAML, head):
         return Kind.KERAS_YAML
     if not start.startswith((b"{", b"[")):
         return Kind.TEXT

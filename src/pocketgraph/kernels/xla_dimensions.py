@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from typing import NamedTuple
 
 from pocketgraph.protobuf.wire import VARINT, packed_varints, payloads, signed
@@ -27,6 +26,8 @@ def dot_equation(message: str | bytes, left_rank: int, right_rank: int) -> str:
     Raises:
         ValueError: an axis is out of range or named twice, or both sides do not name as many.
     """
+    import string  # compiles a pattern, which whoever only imports this module need not wait for
+
     axes = _axes(message)
     left = [*axes.get(LEFT_BATCH, []), *axes.get(LEFT_CONTRACTING, [])]
     right = [*axes.get(RIGHT_BATCH, []), *axes.get(RIGHT_CONTRACTING, [])]

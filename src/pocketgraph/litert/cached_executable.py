@@ -37,23 +37,22 @@ def lookup(
     if folder is None:
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
+    name = of_microbatches(name, threads) if may_be_cut(input_specs, opener) else name
     try:
-        found = open_part(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
 
 
 def open_part(
-    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool = False
+    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
-    """As ``open_entry``, of the program for parts of a batch, or for so many threads, where there is one.
+    """As ``open_entry``, of the program for so many threads, where there is one.
 
     With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
     """
     names = (name,) if threads == 1 else (of_several_threads(name), name)
-    if may_be_cut(specs, opener):
-        names = of_microbatches(name, threads), *names
     for each in names:
         found = open_entry(folder, each, threads, opener, whole=whole)
         if found is None and in_tiers:
@@ -71,7 +70,8 @@ def of_several_threads(name: str) -> str:
 
 
 def of_microbatches(name: str, threads: int) -> str:
-    """The name of a part's program whose batch so many threads compute part by part, by the part's name."""
+    """The name of a part's program whose batch so many threads compute part by part where that pays, by the name of
+    the one that other engines run whole."""
     return short_digest(f"{name} microbatches of {threads} threads".encode(), 20)
 
 

@@ -163,6 +163,7 @@ LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles
 LEAST_MICROBATCH_BYTES = 1 << 20  # bytes: of a picture's largest value, from which a batch is computed part by part
 MICROBATCH_WEIGHTS = 64 << 20  # bytes: of weights, that a picture or more is computed for each time they are read
 MICROBATCH_READS = 0.05  # bytes: of weights, that may be read again for each multiplication: MobileNet v1 takes 0.03
+FEWER_READS = 0.4  # share: of that, up to which two pictures of MobileNet v1 take 0.95 of one by one
 UNEVEN_MICROBATCHES = 1.1  # share: of even turns, up to which some threads may compute one part more than others
 
 # The same on OpenVINO (exporting/onnx/tiled_convolutions.py), in multiplications of its plain convolutions

@@ -82,9 +82,13 @@ def compile(
     name, folder, found = "", None, None
     if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
-        name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
+        whole_name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
+        name = of_microbatches(whole_name, threads) if may_be_cut(input_specs, opener) else whole_name
         if folder is not None:
-            found = _kept(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
+            found = _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+            if found is None and with_program and name != whole_name:
+                name = whole_name
+                found = _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
         if found is not None and not with_program:
             return found
     from pocketgraph.litert.part_lowering import lowered
@@ -102,7 +106,6 @@ def compile(
     count = 1
     if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)
-        name = of_microbatches(name, threads) if count > 1 else name
     may_wait = folder is not None and in_tiers
     is_first = may_wait and _has_computed_tiles(program)
     optimize(program, FIRST_TIER.union(without) if is_first else without)
@@ -149,7 +152,7 @@ def _in_microbatches(program: Program, threads: int, without: Collection[str]) -
 
 
 def _kept(
-    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool
+    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool
 ) -> Executable | None:
     """The part that the cache has under this name; None where it has none.
 
@@ -157,7 +160,7 @@ def _kept(
         Unsupported: it was tried before, and gave other results than the reference engine, or the engine refuses it.
     """
     try:
-        found = open_part(folder, name, threads, opener, specs, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
     except RunError as error:
         raise Unsupported(error.what) from error
     if isinstance(found, str):

@@ -12,7 +12,7 @@ CUSTOM_OP = "tfl.custom."
 OF_LITERT = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
 """Custom operators that LiteRT's own resolver registers (tensorflow/lite/core/kernels/register.cc)."""
 REGISTERED = "the program that the file is for registers it, as MediaPipe does with operators of its own"
-CUSTOM = re.compile(r"unresolved custom op: (\S+?)\.?(\s|$)")
+CUSTOM = r"unresolved custom op: (\S+?)\.?(\s|$)"
 
 
 def unregistered(ops: Iterable[str]) -> list[str]:
@@ -34,5 +34,5 @@ def missing_operator(said: str) -> str:
     >>> missing_operator("Encountered unresolved custom op: Blur.\\nSee instructions: https://…")
     "LiteRT has no operator 'Blur', which the file asks for by name"
     """
-    found = CUSTOM.search(said)
+    found = re.search(CUSTOM, said)
     return f"LiteRT has no operator '{found[1]}', which the file asks for by name" if found else ""

@@ -53,6 +53,8 @@ def listed(names: Any) -> tuple[str, ...]:
 
 def before_rounds(name: str) -> tuple[str, str]:
     """A node's name before its loop was written out, and which round's copy it is, in words or ``""``."""
+    if "/round_" not in name and "/once" not in name:
+        return name, ""  # the pattern takes 0.15 ms to compile
     base = re.sub(OF_ROUND, "", name)
     rounds = re.findall(r"\d+", name[len(base) :])
     return base, f"round {', '.join(reversed(rounds))}" if rounds else ""

@@ -489,6 +489,9 @@ def test_a_batch_that_litert_computes_in_parts_is_measured_so(
     x = np.random.default_rng(4).standard_normal((4, 6, 6, 2)).astype(np.float32)
     with Session(graph, engine="reference") as session:
         (expected,) = session.run(["y"], {"a": x})
+    with Session(graph, engine="mine", threads=2, cache_dir=tmp_path) as session:  # leaves the whole in the cache
+        session.run(["y"], {"a": x})
+    mine.LOADED.clear()
     with Session(graph, engine="auto", threads=2, cache_dir=tmp_path) as session:
         (found,) = session.run(["y"], {"a": x})
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

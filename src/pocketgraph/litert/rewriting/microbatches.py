@@ -17,6 +17,7 @@ import numpy as np
 
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import (
+    FEWER_READS,
     LEAST_MICROBATCH_BYTES,
     MICROBATCH_READS,
     MICROBATCH_WEIGHTS,
@@ -55,15 +56,17 @@ def in_microbatches(program: Program, threads: int) -> tuple[Program, int] | Non
 
 
 def _number(rows: dict[Value, int], program: Program, batch: int, threads: int) -> int:
-    """How many parts a batch is computed in: as many as can be, as long as reading the weights again costs little and
-    threads get about as many each; 1 where the batch stays whole."""
+    """How many parts a batch is computed in: as many as can be, as long as reading the weights again costs nothing, or
+    else little, and threads get about as many each; 1 where the batch stays whole."""
     if max(value.size * value.dtype.size for value in rows) < LEAST_MICROBATCH_BYTES * batch:
         return 1
     constants = {value for operation in program.operations for value in operation.inputs if value and value.constant}
     weights = sum(value.size * value.dtype.size for value in constants)
-    least = max(1, math.ceil(weights / min(MICROBATCH_WEIGHTS, MICROBATCH_READS * program.work / batch)))
-    for pictures in range(least, batch // 2 + 1):
-        count = batch // pictures
+    reads = MICROBATCH_READS * program.work / batch
+    limits = (min(MICROBATCH_WEIGHTS, most) for most in (reads, FEWER_READS * reads))
+    least, better = (max(1, math.ceil(weights / most)) for most in limits)
+    for pictures in [*range(better, batch // 2 + 1), *range(min(better - 1, batch // 2), least - 1, -1)]:
+        count: int = batch // pictures
         turns = math.ceil(count / threads)
         if batch % pictures == 0 and turns * threads <= UNEVEN_MICROBATCHES * count:
             return count

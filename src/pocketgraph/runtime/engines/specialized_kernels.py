@@ -25,6 +25,7 @@ from pocketgraph.runtime.engines.small_tensor_math import INT32, INT64
 MOST_KNOWN = 64  # sizes for which a call keeps what follows from them
 
 MANY = 1 << 22  # elements of which the kernel is to say whether it may join them
+LARGE_TILE = 1 << 16  # elements of a result, from which what NumPy's own function takes besides is nothing
 LARGE = 1 << 31  # products of sizes below this are the same in every integer type
 
 
@@ -101,13 +102,32 @@ def _slice(node: Node, constants: Constants, call: Call) -> Call | None:
 
 @quickens("Tile")
 def _tile(node: Node, constants: Constants, call: Call) -> Call | None:
-    """One axis of size 1 repeated, as lookups of embeddings do with their masks."""
+    """Axes of size 1 repeated, as lookups of embeddings do with their masks, and detectors with their anchors."""
 
     def tile(input: Array, multiples: Array) -> Any:
-        times = multiples.tolist()
-        if len(times) == 2 == input.ndim and times[0] == 1 and 0 <= times[1] <= 4096 and input.shape[1] == 1:
+        if multiples.ndim != 1:
+            return call(input, multiples)
+        shape, times = input.shape, multiples.tolist()
+        if len(times) == 2 == len(shape) and times[0] == 1 and 0 <= times[1] <= 4096 and shape[1] == 1:
             return input.repeat(times[1], 1)
-        return call(input, multiples)
+        if len(times) != len(shape):
+            return call(input, multiples)
+        elements, repeated, axis = 1, 0, 0
+        for place, size in enumerate(shape):
+            if (count := times[place]) == 1:
+                times[place] = size
+            elif size != 1 or count < 0:
+                return call(input, multiples)
+            else:
+                repeated, axis = repeated + 1, place
+            elements *= times[place]
+        if elements > LARGE_TILE:
+            return call(input, multiples)
+        if repeated == 1:
+            return input.repeat(times[axis], axis)
+        made = np.empty(times, input.dtype)
+        made[...] = input
+        return made
 
     return tile
 
