@@ -7,15 +7,17 @@ and with one fed value beside constants, such as weights.
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pocketgraph import Session
+from pocketgraph import Session, save
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.text_format import parse
 
 F, I, L, B, S = (DType.named(name) for name in ("float", "int32", "int64", "bool", "string"))  # noqa: E741
 BIG = 2**31 - 1
@@ -138,3 +140,38 @@ def test_a_split_into_no_parts_is_refused_where_it_is_read_on(count: int, engine
     said = r"'split'.*(0 equal parts|-2 outputs)"
     with Session(graph, engine=engine) as session, pytest.raises(RunError, match=said):
         session.run("y:0", {"x:0": z(4)})
+
+
+FED_SIZES = parse("""
+    x = Placeholder(dtype=float, shape=[?, 12])
+    n = Placeholder(dtype=int32, shape=[])
+    two = Const(int32 2)
+    half = FloorDiv(n, two, T=int32)
+    four = Const(int32 4)
+    sizes = Pack(half, four, T=int32, N=2)
+    a = Tanh(x, T=float)
+    b = Reshape(a, sizes, T=float, Tshape=int32)
+    weights = Const(float [[1, 2], [3, 4], [5, 6], [7, 8]])
+    y = MatMul(b, weights, T=float)
+""")
+
+
+def test_a_fed_size_that_does_not_fit_is_refused_where_the_other_sizes_would_give_it(tmp_path: Path) -> None:
+    """TensorFlow: Input to reshape is a tensor with 24 values, but the requested shape has 20."""
+    save(FED_SIZES, tmp_path / "model.pb")
+    for _ in range(2):  # the second process's plan is an earlier one's
+        with Session(str(tmp_path / "model.pb"), cache_dir=tmp_path) as session:
+            for rows in (2, 3, 5, 7, 2):
+                feeds = {"x": z(rows, 12)}
+                assert session.run("y", {**feeds, "n": one(6 * rows)})[0].shape == (3 * rows, 2)
+                assert session.run("y", {**feeds, "n": one(-2)})[0].shape == (3 * rows, 2)
+                said = rf"node 'b': Reshape.* {12 * rows} values, but the requested shape \[{3 * rows - 1}, 4\]"
+                for _ in range(2):
+                    with pytest.raises(RunError, match=said):
+                        session.run("y", {**feeds, "n": one(6 * rows - 2)})
+
+
+def test_a_fed_size_is_no_matter_where_what_is_reshaped_by_it_does_not_run() -> None:
+    with Session(FED_SIZES) as session:
+        assert session.run("y", {"x": z(2, 12), "n": one(5), "b": z(3, 4)})[0].shape == (3, 2)
+        assert session.run("a", {"x": z(2, 12), "n": one(5)})[0].shape == (2, 12)

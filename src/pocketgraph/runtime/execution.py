@@ -120,14 +120,14 @@ class Running:
             values = list(feeds.values())
             served = of_any_sizes.plan(values) if of_any_sizes is not None else None
             if of_any_sizes is not None and served is not None:
-                execution = self.execution(served)
+                execution = self._checked(self.execution(served), wanted, feeds, values, goals)
                 if of_any_sizes.is_repeated:
                     calls.remember(fetches, feeds, targets, execution, since)
                 return execution(values)
             earlier = self.plans.earlier(wanted, feeds, goals)
             if earlier is not None:
                 prepared, values = earlier
-                execution = self.execution(prepared)
+                execution = self._checked(self.execution(prepared), wanted, feeds, values, goals)
                 is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
                 if is_same:
                     calls.remember(fetches, feeds, targets, execution, since)
@@ -155,11 +155,14 @@ class Running:
             if trace is not None and (prepared.executables or prepared.once_with is not None):
                 # What came from the cache does not know its operations, so it is compiled again, once.
                 prepared = self.plans.prepare(call, traced=True)
+            sizes = self.plans.fed_sizes(wanted, tuple(feeds), call.values, goals)
+            if sizes is not None:
+                sizes.check(call.values)
             results = self.watched(prepared, call, trace, deadline)
             if trace is not None:
                 trace.rename(lambda name: name if name in graph.nodes else before_rounds(name)[0])
             return results
-        execution = self.execution(prepared)
+        execution = self._checked(self.execution(prepared), wanted, feeds, call.values, goals)
         changed = [name for (name, given), value in zip(feeds.items(), call.values, strict=True) if given is not value]
         if changed:
             self.plans.keep_declared(feeds)
@@ -236,6 +239,25 @@ class Running:
             return results
 
         return self._in_turn(watched)(call.values)
+
+    def _checked(
+        self,
+        execution: Execution,
+        fetches: tuple[str, ...],
+        feeds: Mapping[Any, Any],
+        values: list[Any],
+        targets: tuple[str, ...],
+    ) -> Execution:
+        """The execution, before which the sizes that are fed are checked, where there are such."""
+        sizes = self.plans.fed_sizes(fetches, tuple(feeds), values, targets)
+        if sizes is None:
+            return execution
+
+        def checked(values: list[Any]) -> list[Array]:
+            sizes.check(values)
+            return execution(values)
+
+        return checked
 
     def _in_turn(self, execution: Execution) -> Execution:
         """The execution, waiting while as many as may run are running."""

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import limits
@@ -18,6 +19,7 @@ from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.native.fork_safety import keep
+from pocketgraph.runtime.feeding.fed_sizes import FedSizes, NotedCalls, may_be_sizes
 from pocketgraph.runtime.feeding.feeds import FeedSpec, is_certain, is_switch
 from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
@@ -74,6 +76,7 @@ class SessionPlans:
         self._files: dict[str, Any] = {}  # that hold variables of their own, for all plans together
         self._is_open = True
         self._declared: set[str] = set()
+        self._fed_sizes: dict[tuple[tuple[str, ...], ...], FedSizes | None] = {}
         self._sizes: dict[CallKey, SizedCalls] = {}
         self._last_needed: tuple[Any, dict[str, Item]] | None = None  # of other sizes it is the same
         _living.add(self)
@@ -342,6 +345,21 @@ class SessionPlans:
                 self.calls.add_plan(key, plan)
                 self._sized(key).note_planned(time.thread_time() - began)
         return plan
+
+    def fed_sizes(
+        self, fetches: Sequence[str], feeds: Sequence[Any], values: Sequence[Any], targets: Sequence[str]
+    ) -> FedSizes | None:
+        """What checks the sizes that reshapes are fed in calls like this one; None where there are no such sizes."""
+        if self._options.engine == "reference" or not any(map(may_be_sizes, values)):
+            return None
+        names = tuple(map(canonical, map(spelled, feeds)))
+        key = tuple(map(canonical, fetches)), names, tuple(map(node_name, targets))
+        if key not in self._fed_sizes:
+            digest = self._source.key()
+            noted = NotedCalls(key, [*compress(names, map(may_be_sizes, values))], digest, self._options.cache_dir)
+            has_none = not self._source.is_read and noted.have_no_sizes
+            self._fed_sizes[key] = None if has_none else noted.sizes(self.graph)
+        return self._fed_sizes[key]
 
     def keep_declared(self, feeds: Iterable[Any]) -> None:
         """Notes for later processes what the graph declares of these tensors, whose values had to be converted."""
