@@ -460,3 +460,51 @@ def test_an_autoencoder_gives_the_picture_that_its_loss_compares_with_what_it_to
 
     assert ends("x_1") == ["y"]
     assert ends("logits") == ["x_1", "loss"]
+
+
+FROZEN = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    w = Const(float[4,4] [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4], [5, 6, 7, 8]])
+    logits = MatMul(x, w, T=float)
+    one = Const(int32 1)
+"""
+
+
+def test_all_results_of_a_frozen_function_are_its_outputs_in_order() -> None:
+    graph = parse(f"""{FROZEN}
+        Identity_1 = Identity(logits, T=float)
+        picked = ArgMax(x, one, T=float, Tidx=int32, output_type=int32)
+        Identity_10 = Identity(picked, T=int32)
+        shares = Softmax(logits, T=float)
+        Identity = Identity(shares, T=float)
+        Identity_2 = Identity(logits, T=float)
+        last = Tanh(Identity_2, T=float)
+        Identity_9 = Identity(last, T=float)
+    """)
+    assert sole_outputs(graph) == main_outputs(graph) == ["Identity", "Identity_1", "Identity_9", "Identity_10"]
+
+
+def test_what_a_state_begins_like_is_no_output() -> None:
+    """A Keras layer that skips masked steps begins with zeros like what the first step gives."""
+    graph = parse(f"""{FROZEN}
+        first = Tanh(logits, T=float)
+        zeros = ZerosLike(first, T=float)
+        steps = Add(zeros, x, T=float)
+        last = Max(steps, one, T=float, Tidx=int32)
+        given = Identity(last, T=float)
+    """)
+    assert sole_outputs(graph) == ["given"]
+
+
+def test_the_pivots_of_a_case_are_no_outputs() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        k = Placeholder(dtype=int32, shape=[])
+        index = _SwitchN(k, k, T=int32, num_outs=2)
+        pivot = Identity(index:1, T=int32)
+        which = _SwitchN(x, k, T=float, num_outs=2)
+        first = Tanh(which, T=float)
+        second = Relu(which:1, T=float)
+        y = Merge(first, second, T=float, N=2)
+    """)
+    assert [end.name for end in likely_outputs(graph)] == ["y"]

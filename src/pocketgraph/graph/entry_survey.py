@@ -12,7 +12,7 @@ from pocketgraph.graph.epsilon_greedy import greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import BINARY_SWITCHES, PLACEHOLDERS, SELECTS, SOURCES, SUMS, VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, SELECTS, SOURCES, SUMS, SWITCH, VARIABLES, ops_with
 from pocketgraph.graph.order import descendants, inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
@@ -37,6 +37,7 @@ SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseS
 """Ops whose second and later results serve training."""
 _LOADERS = frozenset({"StatefulPartitionedCall", "ReadVariableOp"})
 """Not a trait: what saves, restores and reads the variables of a module whose functions nothing in its graph calls."""
+_RESULT = re.compile(r"Identity(_\d+)?")
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
 _GENERATED = 6.0  # more for the pictures of a generator than for what its judge says of them
 _CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
@@ -189,8 +190,16 @@ class EntrySurvey:
         ranked = self.outputs
         if not ranked or ranked[0].score < 0:
             return None
-        equals = self.equals()
+        equals = self.results() or self.equals()
         return [*equals, *self.states()] if set(self.rivals()) <= {*equals, *self.states()} else None
+
+    def results(self) -> list[str]:
+        """All results of a function that TensorFlow 2 froze, in order, which it calls Identity, Identity_1 and so on;
+        none where the likeliest end is called otherwise."""
+        if self.is_trained or not self.outputs or not _RESULT.fullmatch(self.outputs[0].name):
+            return []
+        named = [node.name for node in self._graph if node.op == "Identity" and _RESULT.fullmatch(node.name)]
+        return sorted((name for name in named if not self._reach.takers(self._graph[name])), key=_place)
 
     def states(self) -> list[str]:
         """The ends that give a recurrent network's next states, where the likeliest end needs the last ones."""
@@ -281,7 +290,7 @@ class EntrySurvey:
         is_loader = end.op in _LOADERS and self._graph.functions and not reach.sources
         if end.op in PLACEHOLDERS or (end.op in VARIABLES and reach.sources) or is_loader:
             return None
-        if end.op in BINARY_SWITCHES and len(set(map(canonical, end.data_inputs))) == 1:
+        if end.op in SWITCH and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
         is_last = end.name in reach.behind_weights and end.name not in reach.before_weights
         is_result = is_last or not reach.main_sources or node.name in self._of_boxes
@@ -292,8 +301,8 @@ class EntrySurvey:
             score -= 1
         takers = reach.takers(node)
         score -= any(user.op in SIZES for user in takers)
-        if takers and all(user.op.startswith("Assign") for user in takers):
-            score -= 4  # the next value of a variable, as quantized training keeps ranges
+        if takers and all(user.op.startswith("Assign") or user.op in ("ZerosLike", "OnesLike") for user in takers):
+            score -= 4  # the next value of a variable, as quantized training keeps ranges, or what a state begins like
         if end.op in POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
             score -= 2
         return _Ranked(score, node.name, why)
@@ -315,3 +324,8 @@ class EntrySurvey:
         ports = dict(parse_ref(ref)[:2] for ref in node.data_inputs) if node.op == "Merge" else {}
         sources = [self._graph[name] for name in ports if name in self._graph]
         return any(is_of_training(one) or (ports[one.name] and SIDE_RESULTS.match(one.op)) for one in sources)
+
+
+def _place(result: str) -> int:
+    """Which result of a function it is, by its name."""
+    return int(result.rpartition("_")[2]) if "_" in result else 0

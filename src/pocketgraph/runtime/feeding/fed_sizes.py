@@ -23,7 +23,7 @@ from pocketgraph.runtime.engines.needed import needed
 
 MOST_NUMBERS = 8  # of one tensor that says sizes
 MOST_KEPT = 1024  # calls that were found right; more are forgotten
-COMPUTES_SIZES = ops_with("moves", "passes", "repeatable") | {"Neg", "RealDiv", "Sum"}
+COMPUTES_SIZES = ops_with("moves", "passes", "repeatable")
 
 
 def may_be_sizes(value: Any) -> bool:
