@@ -18,8 +18,8 @@ from pocketgraph.litert.part_lowering import Trial
 STITCHES = ("DynamicStitch", "ParallelDynamicStitch")  # of two pairs each in the goldens
 STATIC: dict[str, tuple[int, ...]] = {
     "ArgMax": (1,), "ArgMin": (1,), "BatchToSpace": (1,), "BatchToSpaceND": (1, 2), "BroadcastTo": (1,),
-    "Concat": (0,), "ConcatV2": (-1,), "Conv2D": (1,), "Conv2DBackpropInput": (0, 1), "Conv3D": (1,), "Cumsum": (1,),
-    "DepthwiseConv2dNative": (1,), "ExpandDims": (1,), "FakeQuantWithMinMaxVars": (1, 2),
+    "Concat": (0,), "ConcatV2": (-1,), "Conv2D": (1,), "Conv2DBackpropInput": (0, 1), "Conv3D": (1,), "Cumprod": (1,),
+    "Cumsum": (1,), "DepthwiseConv2dNative": (1,), "ExpandDims": (1,), "FakeQuantWithMinMaxVars": (1, 2),
     "FakeQuantWithMinMaxVarsPerChannel": (1, 2), "Fill": (0,), "FusedPadConv2D": (1, 2),
     "FusedResizeAndPadConv2D": (1, 2, 3), "GatherV2": (2,), "MirrorPad": (1,), "OneHot": (1,), "Pad": (1,),
     "PadV2": (1, 2), "Reshape": (1,), "ResizeArea": (1,), "ResizeBicubic": (1,),
@@ -35,7 +35,8 @@ STATIC: dict[str, tuple[int, ...]] = {
     "TensorScatterUpdate": (1,),
     **dict.fromkeys(("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"), (2,)),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (0, 4, 8)),
-    **dict.fromkeys(("SegmentMean", "SegmentSum"), (1,)), **dict.fromkeys(STITCHES, (0, 1)),
+    **dict.fromkeys(("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum"), (1,)),
+    **dict.fromkeys(STITCHES, (0, 1)),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), (1,)),
 }  # fmt: skip
 """For each op the inputs that say how to compute, which must be constants."""

@@ -358,7 +358,7 @@ TWO_LAYERS = """
 """
 
 
-@pytest.mark.parametrize("between", ["Cumprod(c, axis, T=float, Tidx=int32)", "Relu(c, T=float)"])
+@pytest.mark.parametrize("between", ["CumulativeLogsumexp(c, axis, T=float, Tidx=int32)", "Relu(c, T=float)"])
 def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
     between: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

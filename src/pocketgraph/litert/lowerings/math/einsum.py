@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
@@ -29,14 +31,16 @@ def einsum(emit: Emit, node: Node) -> None:
         raise emit.unsupported(f"Einsum '{equation}' of {count} operands")
     operands = [emit.require(value, "float") for value in emit.inputs(0, count)]
     labels, wanted = _spelled_out(emit, equation, [len(operand.shape) for operand in operands])
+    for place, operand in enumerate(operands):
+        labels[place], operands[place] = _diagonal(emit, labels[place], operand)
     if count == 1:
         _of_one(emit, equation, operands[0], labels[0], wanted)
         return
     (first, second), (left, right) = labels, operands
     if left.constant is not None:
         first, second, left, right = second, first, right, left
-    if any(len(set(term)) != len(term) for term in (first, second, wanted)) or set(wanted) - {*first, *second}:
-        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
+    if len(set(wanted)) != len(wanted) or set(wanted) - {*first, *second}:
+        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of its result")
     first, left = _summed(emit, first, left, {*second, *wanted})
     second, right = _summed(emit, second, right, {*first, *wanted})
     both = [label for label in first if label in second and label in wanted]
@@ -84,10 +88,29 @@ def _spelled_out(emit: Emit, equation: str, ranks: list[int]) -> tuple[list[str]
 
 
 def _of_one(emit: Emit, equation: str, value: Value, labels: str, wanted: str) -> None:
-    if any(len(set(term)) != len(term) for term in (labels, wanted)) or not set(wanted) <= set(labels):
-        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of one operand")
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= set(labels):
+        raise emit.unsupported(f"Einsum '{equation}' repeats an axis of its result")
     left, value = _summed(emit, labels, value, set(wanted))
     emit.result(emit.reshape(_permuted(emit, value, list(left), list(wanted)), emit.output()[1]))
+
+
+def _diagonal(emit: Emit, labels: str, value: Value) -> tuple[str, Value]:
+    """An operand and its labels with what lies at equal places of the axes that have one label."""
+    for label in sorted(set(labels)):
+        while labels.count(label) > 1:
+            rest = labels.replace(label, "", 2)
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            others = [axis for axis in range(len(labels)) if axis not in (first, second)]
+            value = emit.transpose(value, (*others, first, second))
+            *outer, size, same = value.shape
+            if size != same:
+                raise emit.unsupported(f"axes of {size} and {same} elements have the label '{label}'")
+            value = emit.reshape(value, (*outer, size * size))
+            places = emit.const(np.arange(size) * (size + 1), np.int32)
+            value = emit.add("GATHER", [value, places], (*outer, size), axis=len(outer), batch_dims=0)
+            labels = rest + label
+    return labels, value
 
 
 def _summed(emit: Emit, labels: str, value: Value, others: set[str]) -> tuple[str, Value]:

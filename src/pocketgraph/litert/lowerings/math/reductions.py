@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,8 +11,8 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary
-from pocketgraph.litert.lowerings.pieces import in_32_bits
+from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, choice
+from pocketgraph.litert.lowerings.pieces import in_32_bits, pad
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
@@ -31,6 +32,7 @@ MOST_AXES = 6
 MANY = 4096  # terms that LiteRT adds one after the other without losing digits that count; more are summed by axis
 
 
+MOST_MULTIPLIED = 128  # elements of a running product, each an operator
 MOST_SEGMENTS = 1 << 20  # that a list of constant places makes
 
 
@@ -127,6 +129,33 @@ def running_sum(emit: Emit, node: Node, source: Value) -> Value:
     )
 
 
+@lowers("Cumprod", takes=("float", "int32"))
+def running_product(emit: Emit, node: Node, source: Value) -> Value:
+    """
+    Given:   x = Placeholder(dtype=float, shape=[?,3])
+             y = Cumprod(x, 1, T=float)
+    Result:  a, b, c = UNPACK(x, axis=1)
+             y = PACK(a, MUL(a, b), MUL(MUL(a, b), c), axis=1)
+    """
+    (axis,) = emit.axes(1, len(source.shape))
+    is_reverse, left_out = bool(node.attr("reverse", False)), int(node.attr("exclusive", False))
+    count = source.shape[axis]
+    if not left_out < count <= MOST_MULTIPLIED:
+        raise emit.unsupported(f"running products of {count} elements")
+    thin = source.shape[:axis] + source.shape[axis + 1 :]
+    parts = emit.add_many("UNPACK", [source], [(source.dtype, thin)] * count, num=count, axis=axis)
+    parts = (parts[::-1] if is_reverse else parts)[: count - left_out]
+    found = list(itertools.accumulate(parts, lambda product, part: binary(emit, "MUL", product, part)))
+    shape = (*source.shape[:axis], len(found), *source.shape[axis + 1 :])
+    packed = found[::-1] if is_reverse else found
+    made = emit.add("PACK", [*packed], shape, values_count=len(found), axis=axis)
+    if left_out:
+        pairs = np.zeros((len(shape), 2), np.int32)
+        pairs[axis, int(is_reverse)] = 1
+        made = pad(emit, made, pairs, 1)
+    return made
+
+
 @lowers("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
 def segments(emit: Emit, node: Node) -> Value:
     source, places = emit.require(emit.input(0), "float", "int32"), emit.require(emit.input(1), "int32", "int64")
@@ -142,7 +171,7 @@ def segments(emit: Emit, node: Node) -> Value:
     return emit.add(code, operands, (count, *source.shape[rank:]))
 
 
-@lowers("SegmentSum", "SegmentMean", takes=("float",))
+@lowers("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin", takes=("float",))
 def sorted_segments(emit: Emit, node: Node, source: Value) -> Value:
     places = np.asarray(emit.static(1, "the segments"))
     if (
@@ -156,10 +185,13 @@ def sorted_segments(emit: Emit, node: Node, source: Value) -> Value:
     sizes = np.bincount(places)
     shape = (len(sizes), *source.shape[1:])
     operands = [source, emit.const(places, np.int32), emit.const(len(sizes), np.int32)]
-    total = emit.add("UNSORTED_SEGMENT_SUM", operands, shape)
+    code = node.op.removeprefix("Segment").upper().replace("MEAN", "SUM")
+    total = emit.add(f"UNSORTED_SEGMENT_{code}", operands, shape)
+    column = sizes.reshape(-1, *[1] * (len(shape) - 1))
     if node.op == "SegmentMean":
-        column = np.maximum(sizes, 1).reshape(-1, *[1] * (len(shape) - 1))
-        total = binary(emit, "DIV", total, emit.const(column, np.float32))
+        total = binary(emit, "DIV", total, emit.const(np.maximum(column, 1), np.float32))
+    elif code in ("MAX", "MIN") and not sizes.all():  # of none LiteRT gives the lowest or the highest
+        total = choice(emit, emit.const(column > 0), total, emit.const(0, np.float32))
     return total
 
 
