@@ -20,15 +20,10 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import cache
 from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.feeding.feeds import may_be_sizes
 
-MOST_NUMBERS = 8  # of one tensor that says sizes
 MOST_KEPT = 1024  # calls that were found right; more are forgotten
 COMPUTES_SIZES = ops_with("moves", "passes", "repeatable")
-
-
-def may_be_sizes(value: Any) -> bool:
-    """Whether a fed value may say sizes: a few whole numbers."""
-    return type(value) is np.ndarray and value.dtype.kind == "i" and value.ndim < 2 and value.size <= MOST_NUMBERS
 
 
 def reshapes_by(graph: Graph, names: Sequence[str], needed: Mapping[str, object]) -> list[str]:

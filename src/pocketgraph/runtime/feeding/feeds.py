@@ -18,6 +18,7 @@ from pocketgraph.runtime.tensor_names import output_types
 ONLY_BYTES = frozenset({bytes})
 DEQUEUES = "QueueDequeue"  # how the names of ops begin that take elements out of queues
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
+MOST_SIZES = 8  # numbers of one tensor that may say sizes
 
 
 class FeedSpec:
@@ -128,6 +129,11 @@ class FeedSpec:
 def is_bytes(value: np.ndarray[Any, Any]) -> bool:
     """Whether all elements of an array of objects are bytes, as strings are kept."""
     return set(map(type, value.ravel().tolist())) <= ONLY_BYTES
+
+
+def may_be_sizes(value: Any) -> bool:
+    """Whether a fed value may say sizes: a few whole numbers."""
+    return type(value) is np.ndarray and value.dtype.kind == "i" and value.ndim < 2 and value.size <= MOST_SIZES
 
 
 def is_switch(value: np.ndarray[Any, Any]) -> bool:

@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import limits
@@ -19,8 +18,7 @@ from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.native.fork_safety import keep
-from pocketgraph.runtime.feeding.fed_sizes import FedSizes, NotedCalls, may_be_sizes
-from pocketgraph.runtime.feeding.feeds import FeedSpec, is_certain, is_switch
+from pocketgraph.runtime.feeding.feeds import FeedSpec, is_certain, is_switch, may_be_sizes
 from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
@@ -31,6 +29,7 @@ from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.feeding.fed_sizes import FedSizes
 
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
@@ -346,17 +345,17 @@ class SessionPlans:
                 self._sized(key).note_planned(time.thread_time() - began)
         return plan
 
-    def fed_sizes(
-        self, fetches: Sequence[str], feeds: Sequence[Any], values: Sequence[Any], targets: Sequence[str]
-    ) -> FedSizes | None:
+    def fed_sizes(self, fetches: Sequence[str], feeds: Any, values: Any, targets: Sequence[str]) -> FedSizes | None:
         """What checks the sizes that reshapes are fed in calls like this one; None where there are no such sizes."""
         if self._options.engine == "reference" or not any(map(may_be_sizes, values)):
             return None
         names = tuple(map(canonical, map(spelled, feeds)))
         key = tuple(map(canonical, fetches)), names, tuple(map(node_name, targets))
         if key not in self._fed_sizes:
-            digest = self._source.key()
-            noted = NotedCalls(key, [*compress(names, map(may_be_sizes, values))], digest, self._options.cache_dir)
+            from pocketgraph.runtime.feeding.fed_sizes import NotedCalls
+
+            may_be = [name for name, value in zip(names, values, strict=True) if may_be_sizes(value)]
+            noted = NotedCalls(key, may_be, self._source.key(), self._options.cache_dir)
             has_none = not self._source.is_read and noted.have_no_sizes
             self._fed_sizes[key] = None if has_none else noted.sizes(self.graph)
         return self._fed_sizes[key]
