@@ -311,12 +311,15 @@ def test_initializer_nodes_assign_constants_after_restoring() -> None:
 
 def test_what_a_loader_runs_after_restoring_wins_over_the_checkpoint() -> None:
     """As in TensorFlow, whose loader of SavedModels restores first: exports so fill variables that no saver saves. What
-    it would compute anew, as by an initializer of all variables, is taken from the checkpoint all the same."""
-    graph = parse(INITIALIZED)
-    values = initial_values(graph, [], "init", {"w"}, has_checkpoint=True)
-    assert values["w"].numpy().tolist() == [[0, 0], [0, 0]]
-    assert initial_values(graph, [], "shuffle", {"w"}, has_checkpoint=True) == {}
-    assert initial_values(graph, [], "init", set(), has_checkpoint=True) == {}
+    it would compute anew, as by an initializer of all variables, is taken from the checkpoint, and told."""
+    graph = parse(INITIALIZED + "    more = AssignAdd(w, zero, ^set, T=float)")
+    values, told = initial_values(graph, [], "init", {"w"}, has_checkpoint=True)
+    assert (values["w"].numpy().tolist(), told) == ([[0, 0], [0, 0]], [])
+    for computes in ("shuffle", "more"):
+        values, (told_of,) = initial_values(graph, [], computes, {"w"}, has_checkpoint=True)
+        assert values == {}
+        assert f"runs '{computes}', which computes other values of 'w'" in told_of
+        assert initial_values(graph, [], computes, set(), has_checkpoint=True) == ({}, [])
     with pytest.raises(FreezeError, match="compute the value of 'w'"):
         initial_values(graph, [], "shuffle", {"w"}, has_checkpoint=False)
 

@@ -252,12 +252,14 @@ def _values(
     moving_averages: bool,
 ) -> tuple[dict[str, Tensor], list[str]]:
     """The values of variables: what initializers assign, and of the others what the checkpoint holds; a line
-    where it holds averages of them that were not asked for.
+    where it holds averages of them that were not asked for, or a loader would compute others.
 
     Raises:
         FreezeError: a variable has no value; averages were asked for, and there are none.
     """
-    values = initial_values(graph, initializer_nodes, source.initializer, set(wanted), has_checkpoint=store is not None)
+    values, lines = initial_values(
+        graph, initializer_nodes, source.initializer, set(wanted), has_checkpoint=store is not None
+    )
     rest = [variable for name, variable in wanted.items() if name not in values]
     if rest and store is None:
         raise FreezeError(
@@ -275,12 +277,13 @@ def _values(
                 where=source.checkpoint or "", hint=f"leave {option('moving_averages')} out",
             )  # fmt: skip
         if kept and not moving_averages and not (first and restores_averages(saved)):
-            return values, [
+            lines = [
+                *lines,
                 f"training kept moving averages of {counted(len(kept), 'variable')}, by which such models are "
                 f"mostly evaluated, and their last values are taken; freeze_graph takes the averages with "
-                f"{option('moving_averages')}"
+                f"{option('moving_averages')}",
             ]
-    return values, []
+    return values, lines
 
 
 def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str], *, is_repaired: bool) -> None:

@@ -6,16 +6,16 @@ Source: tensorflow/tfjs: tfjs-layers/src/activations.ts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, pair, transposed
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, elements, pair, transposed
 from pocketgraph.graph.dtype import FLOAT
 
 OPS = {
     "relu": "Relu", "relu6": "Relu6", "elu": "Elu", "selu": "Selu", "sigmoid": "Sigmoid", "tanh": "Tanh",
     "softplus": "Softplus", "softsign": "Softsign", "exponential": "Exp", "softmax": "Softmax",
-    "log_softmax": "LogSoftmax", "logSoftmax": "LogSoftmax",
+    "log_softmax": "LogSoftmax", "logSoftmax": "LogSoftmax", "celu": "Elu",
 }  # fmt: skip
 """Those that are one op."""
 IDENTITIES = ("linear", None)
@@ -38,48 +38,89 @@ def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTe
         return value
     if function in OPS:
         return writer.add(OPS[function], value)
-    if function in ("swish", "silu"):
-        return writer.add("Mul", value, writer.add("Sigmoid", value))
-    if function == "mish":
-        return writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value)))
-    if function == "leaky_relu":
-        return writer.add("LeakyRelu", value, alpha=0.2)
-    if function in ("hard_silu", "hard_swish"):
-        return writer.add("Mul", value, _hard_sigmoid(writer, value, 1 / 6))
-    if function in ("hard_sigmoid", "hardSigmoid"):
-        return _hard_sigmoid(writer, value, 1 / 6 if writer.model.version.startswith("3.") else 0.2)
-    if function == "gelu":  # half the value, times one and the error function of the value by the root of two
-        error = writer.add("Erf", scaled(writer, value, math.sqrt(0.5)))
-        return writer.add("Mul", value, scaled(writer, error, 0.5, 0.5))
-    if function == "gelu_new":
-        cubic = writer.add("Mul", writer.add("Mul", value, value), value)
-        inner_sum = writer.add("AddV2", value, scaled(writer, cubic, 0.044715))
-        bent = writer.add("Tanh", scaled(writer, inner_sum, math.sqrt(2 / math.pi)))
-        return writer.add("Mul", value, scaled(writer, bent, 0.5, 0.5))
+    if function in COMPOSED:
+        return COMPOSED[function](writer, value)
     raise writer.refuse(f"has the activation '{function}', which is not read")
 
 
-def _hard_sigmoid(writer: LayerWriter, value: KerasTensor, slope: float) -> KerasTensor:
+def _clipped(writer: LayerWriter, value: KerasTensor, low: float, high: float) -> KerasTensor:
+    limits = writer.const(low, "low", FLOAT), writer.const(high, "high", FLOAT)
+    return writer.add("Minimum", writer.add("Maximum", value, limits[0]), limits[1])
+
+
+def _hard_sigmoid(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Keras 2 has a slope of 0.2, Keras 3 one of a sixth."""
-    limits = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
-    return writer.add("Minimum", writer.add("Maximum", scaled(writer, value, slope, 0.5), limits[0]), limits[1])
+    return _clipped(writer, scaled(writer, value, 1 / 6 if writer.model.version.startswith("3.") else 0.2, 0.5), 0, 1)
+
+
+def _gelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """Half the value, times one and the error function of the value by the root of two."""
+    error = writer.add("Erf", scaled(writer, value, math.sqrt(0.5)))
+    return writer.add("Mul", value, scaled(writer, error, 0.5, 0.5))
+
+
+def _gelu_by_tanh(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    cubic = writer.add("Mul", writer.add("Mul", value, value), value)
+    inner_sum = writer.add("AddV2", value, scaled(writer, cubic, 0.044715))
+    bent = writer.add("Tanh", scaled(writer, inner_sum, math.sqrt(2 / math.pi)))
+    return writer.add("Mul", value, scaled(writer, bent, 0.5, 0.5))
+
+
+def _sparse_plus(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """Zero below -1, the value above 1, and a parabola between them."""
+    more = writer.add("Maximum", scaled(writer, value, 1, 1), writer.const(0, "zero", FLOAT))
+    is_low = writer.add("Less", value, writer.const(1, "one", FLOAT))
+    return writer.add("SelectV2", is_low, scaled(writer, writer.add("Square", more), 0.25), value)
+
+
+def _squareplus(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    root = writer.add("Sqrt", scaled(writer, writer.add("Square", value), 1, 4))
+    return scaled(writer, writer.add("AddV2", value, root), 0.5)
+
+
+def _hard_shrink(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    is_far = writer.add("Greater", writer.add("Abs", value), writer.const(0.5, "threshold", FLOAT))
+    return writer.add("SelectV2", is_far, value, writer.const(0, "zero", FLOAT), dims=value.dims)
+
+
+def _glu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """One half of the last axis, as far as the other lets it through."""
+    half = (value.dims[-1] or 0) // 2
+    split = writer.add("Split", writer.const(-1, "axis"), value, dims=(*value.dims[:-1], half), num_split=2)
+    return writer.add("Mul", split, writer.add("Sigmoid", split._replace(ref=f"{split.ref}:1")))
+
+
+COMPOSED: dict[str, Callable[[LayerWriter, KerasTensor], KerasTensor]] = {
+    **dict.fromkeys(("swish", "silu"), lambda writer, value: writer.add("Mul", value, writer.add("Sigmoid", value))),
+    "mish": lambda writer, value: writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value))),
+    "leaky_relu": lambda writer, value: writer.add("LeakyRelu", value, alpha=0.2),
+    **dict.fromkeys(
+        ("hard_silu", "hard_swish"), lambda writer, value: writer.add("Mul", value, _hard_sigmoid(writer, value))
+    ),
+    **dict.fromkeys(("hard_sigmoid", "hardSigmoid"), _hard_sigmoid), "gelu": _gelu, "gelu_new": _gelu_by_tanh,
+    "log_sigmoid": lambda writer, value: writer.add(
+        "Neg", writer.add("Softplus", writer.add("Neg", value))
+    ),
+    "hard_tanh": lambda writer, value: _clipped(writer, value, -1, 1),
+    "tanh_shrink": lambda writer, value: writer.add("Sub", value, writer.add("Tanh", value)),
+    "soft_shrink": lambda writer, value: writer.add("Sub", value, _clipped(writer, value, -0.5, 0.5)),
+    "sparse_sigmoid": lambda writer, value: _clipped(writer, scaled(writer, value, 0.5, 0.5), 0, 1),
+    "hard_shrink": _hard_shrink, "sparse_plus": _sparse_plus, "squareplus": _squareplus, "glu": _glu,
+}  # fmt: skip
+"""Those of several ops."""
 
 
 def softmax_along(writer: LayerWriter, value: KerasTensor, axis: Any) -> KerasTensor:
-    """The softmax along an axis.
-
-    Raises:
-        FormatError: it is along several.
-    """
-    axes = [one % len(value.dims) for one in pair(axis, 1)]
-    if len(axes) != 1:
-        raise writer.refuse(f"is a softmax along the axes {axes} together, which is not read")
-    last = len(value.dims) - 1
-    if axes == [last]:
+    """The softmax along an axis, or several together."""
+    rank = len(value.dims)
+    axes = [one % rank for one in pair(axis, 1)]
+    if axes == [rank - 1]:
         return writer.add("Softmax", value)
-    order = list(range(len(value.dims)))
-    order[axes[0]], order[last] = last, axes[0]
-    return transposed(writer, writer.add("Softmax", transposed(writer, value, order)), order)
+    order = [at for at in range(rank) if at not in axes] + axes
+    turned = transposed(writer, value, order)
+    dims = turned.dims[: rank - len(axes)]
+    made = writer.add("Softmax", writer.reshaped(turned, (*dims, elements(turned.dims[len(dims) :]))))
+    return transposed(writer, writer.reshaped(made, turned.dims, turned), [order.index(at) for at in range(rank)])
 
 
 def scaled(writer: LayerWriter, value: KerasTensor, factor: Any, offset: Any = None) -> KerasTensor:

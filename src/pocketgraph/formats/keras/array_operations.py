@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import scaled
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, broadcast, contraction, pair, transposed
+from pocketgraph.formats.keras.layer_writer import (
+    Dims,
+    KerasTensor,
+    as_float,
+    broadcast,
+    contraction,
+    pair,
+    transposed,
+)
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.window_layers import resized
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
@@ -30,11 +38,9 @@ def axis_of(call: OperationCall, value: KerasTensor, *, place: int = 1, usual: i
 def choice(call: OperationCall) -> KerasTensor:
     """Of two tensors by a third."""
     which = call.tensor(0, "condition")
-    given = [call.argument(place, *names) for place, names in ((1, ("x", "x1")), (2, ("y", "x2")))]
-    like = next((one.dtype for one in given if isinstance(one, KerasTensor)), FLOAT)
-    one, other = call.tensor(1, "x", "x1", like=like), call.tensor(2, "y", "x2", like=like)
+    one, other = call.operands((1, ("x", "x1")), (2, ("y", "x2")))
     dims = broadcast(which.dims, broadcast(one.dims, other.dims))
-    return call.writer.add("SelectV2", which, one, other, dims=dims)._replace(dtype=like)
+    return call.writer.add("SelectV2", which, one, other, dims=dims)._replace(dtype=one.dtype)
 
 
 def swapped(call: OperationCall) -> KerasTensor:
@@ -172,6 +178,7 @@ def _keeps(call: OperationCall) -> bool:
 
 def variance(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input_tensor")
+    value = value if value.dtype.is_floating else as_float(call.writer, value)
     centred = call.writer.add("Sub", value, _reduced(call, "Mean", value))
     return _reduced(call, "Mean", call.writer.add("Square", centred), keeps=_keeps(call))
 

@@ -193,13 +193,16 @@ class LayerWriter:
         """The elements of a weight of the layer, in float64."""
         return self.model.weights[self._stored(name)].astype(np.float64)
 
+    def stores(self, name: str, other: str = "") -> str | None:
+        """What the file calls a weight of the layer; None where it has none."""
+        called = (self.model.weight_name(owner, one, self.scope) for owner in self.owners for one in (name, other))
+        return next((stored for stored in called if stored is not None), None)
+
     def _stored(self, name: str, other: str = "") -> str:
-        for owner in self.owners:
-            for spelling in (name, other):
-                stored = self.model.weight_name(owner, spelling, self.scope)
-                if stored is not None:
-                    return stored
-        raise self.refuse(f"has no weight '{name}' in the file")
+        stored = self.stores(name, other)
+        if stored is None:
+            raise self.refuse(f"has no weight '{name}' in the file")
+        return stored
 
     def const(self, value: Any, name: str, dtype: DType = INT32) -> KerasTensor:
         """A constant of the call."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, pair
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, of_one_type, pair
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 
@@ -38,6 +38,20 @@ class OperationCall(NamedTuple):
         if found is None or not isinstance(found, (int, float, list, np.ndarray)):
             raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
         return self.writer.const(found, "number", like)
+
+    def operands(
+        self, first: tuple[int, tuple[str, ...]], second: tuple[int, tuple[str, ...]], usual: DType = FLOAT
+    ) -> list[KerasTensor]:
+        """Two arguments, each by its place and names: numbers are of the type of the tensor beside them, and in Keras 3
+        whole numbers beside floats become floats."""
+        given = [self.argument(place, *names) for place, names in (first, second)]
+        like = next((one.dtype for one in given if isinstance(one, KerasTensor)), usual)
+        is_new = self.writer.model.version.startswith("3.")
+        numbers = [np.asarray(one) for one in given if not isinstance(one, KerasTensor)]
+        if is_new and not like.is_floating and any(one.dtype.kind == "f" for one in numbers):
+            like = FLOAT
+        made = [self.tensor(place, *names, like=like) for place, names in (first, second)]
+        return of_one_type(self.writer, made) if is_new else made
 
     def axes(self, *names: str) -> list[int]:
         """The axes of the first tensor that an operation is for, all by default."""

@@ -11,10 +11,19 @@ from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
-from pocketgraph.formats.keras.layer_writer import KerasTensor, broadcast, expanded, joined, pair, transposed, with_rest
+from pocketgraph.formats.keras.layer_writer import (
+    KerasTensor,
+    as_float,
+    broadcast,
+    expanded,
+    joined,
+    pair,
+    transposed,
+    with_rest,
+)
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, UINT8, UINT16, UINT32
 
 NAMES = {
     "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract", "math.multiply": "Multiply",
@@ -49,21 +58,47 @@ NAMES = {
 
 
 def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], KerasTensor]:
+    """Two tensors, or a tensor and numbers; whole numbers become floats where they are divided."""
+
     def written(call: OperationCall) -> KerasTensor:
-        first, second = (call.argument(*which) for which in ((0, "x", "x1", "a"), (1, "y", "x2", "b", "bias")))
-        like = next((one.dtype for one in (first, second) if isinstance(one, KerasTensor)), usual)
-        one, other = call.tensor(0, "x", "x1", "a", like=like), call.tensor(1, "y", "x2", "b", "bias", like=like)
-        return call.writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
+        writer = call.writer
+        one, other = call.operands((0, ("x", "x1", "a")), (1, ("y", "x2", "b", "bias")), usual)
+        if op == "RealDiv" and one.dtype.is_integer:
+            wide = FLOAT if writer.model.version.startswith("3.") or one.dtype.numpy.itemsize < 4 else DOUBLE
+            one, other = (writer.add("Cast", each, SrcT=each.dtype, DstT=wide) for each in (one, other))
+        return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
 
 
+KEEP_WHOLE = ("Neg", "Abs", "Square", "Sign", "Identity", "LogicalNot", "Round")
+"""Not a trait: ops of which Keras 3 has whole numbers where it is given some; of others it has floats."""
+
+
 def elementwise(op: str) -> Callable[[OperationCall], KerasTensor]:
-    return lambda call: call.writer.add(op, call.tensor(0, "x", "features"))
+    return lambda call: call.writer.add(op, call.tensor(0, "x", "features") if op in KEEP_WHOLE else fractions(call))
+
+
+def fractions(call: OperationCall) -> KerasTensor:
+    """The first argument, of whole numbers as the floats that Keras 3 makes of them."""
+    value = call.tensor(0, "x", "features")
+    is_float = value.dtype.is_floating or not call.writer.model.version.startswith("3.")
+    return value if is_float else as_float(call.writer, value)
 
 
 def function(name: str) -> Callable[[OperationCall], KerasTensor]:
-    return lambda call: activated(call.writer, call.tensor(0, "x", "features"), name)
+    def written(call: OperationCall) -> KerasTensor:
+        if call.setting("alpha", default=1) != 1:
+            raise call.writer.refuse(f"has alpha={call.setting('alpha')}, which is not read")
+        value = call.tensor(0, "x", "features") if name.startswith("relu") else fractions(call)
+        return activated(call.writer, value, name)
+
+    return written
+
+
+def gelu(call: OperationCall) -> KerasTensor:
+    is_approximate = bool(call.argument(1, "approximate", default=True))
+    return activated(call.writer, call.tensor(0, "x"), "gelu_new" if is_approximate else "gelu")
 
 
 def softmax(call: OperationCall) -> KerasTensor:
@@ -80,12 +115,25 @@ def log_softmax(call: OperationCall) -> KerasTensor:
 
 def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
-        value, axes = call.tensor(0, "x", "input_tensor"), call.axes("axis")
+        value, axes = summable(call, op), call.axes("axis")
         keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
         dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
         return call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
 
     return written
+
+
+def summable(call: OperationCall, op: str) -> KerasTensor:
+    """What is reduced; Keras 3 makes floats of whole numbers for means, and numbers of 32 bits of narrow ones."""
+    value = call.tensor(0, "x", "input_tensor")
+    if not call.writer.model.version.startswith("3.") or value.dtype.is_floating:
+        return value
+    if op == "Mean":
+        return as_float(call.writer, value)
+    if op not in ("Sum", "Prod") or value.dtype.numpy.itemsize >= 4:
+        return value
+    wide = UINT32 if value.dtype in (UINT8, UINT16) else INT32
+    return call.writer.add("Cast", value, SrcT=value.dtype, DstT=wide)
 
 
 def concatenation(call: OperationCall) -> KerasTensor:
@@ -242,10 +290,12 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
         ("LogicalAnd", "LogicalAnd"), ("LogicalOr", "LogicalOr"))},
     **{name.title(): function(name) for name in OPS if name.isalnum() and name.islower() and name != "softmax"},
     **{name: function(known) for name, known in (
-        ("Silu", "silu"), ("Gelu", "gelu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"))},
+        ("Silu", "silu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"),
+        ("LogSigmoid", "log_sigmoid"), ("HardTanh", "hard_tanh"), ("TanhShrink", "tanh_shrink"),
+        ("SparsePlus", "sparse_plus"), ("SparseSigmoid", "sparse_sigmoid"))},
     **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
     **array_operations.OPERATIONS,
-    "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
+    "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
     "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
     "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,

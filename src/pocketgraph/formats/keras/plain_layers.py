@@ -62,6 +62,7 @@ def highway(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
 
 def batch_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of training, a factor and an offset for each channel; with Keras 1's mode=1 the example's moments."""
+    value = as_float(writer, value)
     if writer.config.get("mode") == 1:
         last = len(value.dims) - 1
         centred = _centred(writer, value, [last])
@@ -379,7 +380,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(
         ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout", "GaussianDropout",
-         "GaussianNoise", "ActivityRegularization", "StochasticDepth", "RandomFlip", "RandomRotation", "RandomZoom",
-         "RandomContrast", "RandomTranslation", "RandomBrightness"), identity,
+         "GaussianNoise", "ActivityRegularization", "StochasticDepth", "Identity",
+         "RandomHeight", "RandomWidth"), identity,
     ),
 }  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float, expanded
-from pocketgraph.formats.keras.window_layers import cropped, resized
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float, expanded, pair
+from pocketgraph.formats.keras.window_layers import cropped, padded, resized
 from pocketgraph.graph import DType, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.edit import claim_name
@@ -19,14 +19,20 @@ HASH_KEY = 0xDECAFCAFFE
 
 
 def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
-    """Pictures in one size; with ``crop_to_aspect_ratio`` of the middle that has its ratio."""
-    writer.expect(data_format="channels_last", pad_to_aspect_ratio=False, antialias=False)
+    """Pictures in one size; with ``crop_to_aspect_ratio`` of the middle that has its ratio, with
+    ``pad_to_aspect_ratio`` as the middle of larger ones that have it."""
+    writer.expect(data_format="channels_last")
     value = as_float(writer, given)
     wanted = [int(writer.config[name]) for name in ("height", "width")]
     if writer.config.get("crop_to_aspect_ratio", False):
         height, width = _known(writer, value)
         kept = (min(height, int(width * wanted[0] / wanted[1])), min(width, int(height * wanted[1] / wanted[0])))
         value = _middle(writer, value, kept)
+    elif writer.config.get("pad_to_aspect_ratio", False):
+        height, width = _known(writer, value)
+        more = (int(width * wanted[0] / wanted[1]) - height, int(height * wanted[1] / wanted[0]) - width)
+        ends = [(max(0, one) // 2,) * 2 for one in more]  # as many on both sides, also of an odd number
+        value = padded(writer, value, ends, float(writer.config.get("fill_value", 0)))
     method = str(writer.config.get("interpolation", "bilinear")).lower()
     made = resized(writer, value, wanted, method, is_centred=True)
     if not given.dtype.is_integer or not writer.model.version.startswith("3."):
@@ -56,13 +62,20 @@ def random_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return resizing(writer, *inputs)
 
 
-def center_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
-    """The middle of pictures that are no smaller."""
+def augmentation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """What changes pictures in training alone; most make floats of whole numbers all the same."""
+    is_kept = writer.kind in KEEP_TYPES and writer.model.version.startswith("3.")
+    return value if is_kept else as_float(writer, value)
+
+
+def center_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """The middle of pictures; smaller ones become larger, as Resizing with ``crop_to_aspect_ratio`` makes them."""
     writer.expect(data_format="channels_last")
-    wanted = (int(writer.config["height"]), int(writer.config["width"]))
-    if any(size < one for size, one in zip(_known(writer, inputs[0]), wanted, strict=True)):
-        raise writer.refuse("makes pictures larger, which is not read")
-    return _middle(writer, inputs[0], wanted)
+    wanted, value = (int(writer.config["height"]), int(writer.config["width"])), as_float(writer, value)
+    if any(size < one for size, one in zip(_known(writer, value), wanted, strict=True)):
+        writer.config = {**writer.config, "crop_to_aspect_ratio": True}
+        return resizing(writer, value)
+    return _middle(writer, value, wanted)
 
 
 def _known(writer: LayerWriter, value: KerasTensor) -> tuple[int, int]:
@@ -125,15 +138,24 @@ def discretization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
 
 def hashing(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The number of the bin that a text, or the digits of a whole number, falls in."""
-    writer.expect(mask_value=None, salt=None)
-    bins = int(writer.config["num_bins"])
-    return encoded(writer, bucket(writer, value, bins), bins)
+    bins, masked = int(writer.config["num_bins"]), writer.config.get("mask_value")
+    if masked is None:
+        return encoded(writer, bucket(writer, value, bins), bins)
+    is_text = value.dtype is STRING  # what is masked has a bin of its own, the first
+    is_masked = writer.add(
+        "Equal", value, writer.const(str(masked).encode() if is_text else masked, "masked", value.dtype)
+    )
+    found = writer.add("AddV2", bucket(writer, value, bins - 1), writer.const(1, "first", INT64))
+    made = writer.add("SelectV2", is_masked, writer.const(0, "none", INT64), found, dims=value.dims)
+    return encoded(writer, made, bins)
 
 
 def bucket(writer: LayerWriter, value: KerasTensor, count: int) -> KerasTensor:
-    """The hash of texts, or of the digits of whole numbers, below a number."""
-    texts = value if value.dtype is STRING else writer.add("AsString", value)
-    return writer.add("StringToHashBucketFast", texts, num_buckets=count)
+    """The hash of texts, or of the digits of whole numbers, below a number; with ``salt`` keyed by it."""
+    texts, salt = value if value.dtype is STRING else writer.add("AsString", value), writer.config.get("salt")
+    if salt is None:
+        return writer.add("StringToHashBucketFast", texts, num_buckets=count)
+    return writer.add("StringToHashBucketStrong", texts, num_buckets=count, key=pair(salt))
 
 
 def hashed_crossing(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
@@ -163,18 +185,22 @@ def specials(config: Mapping[str, Any]) -> int:
 
 
 def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    """The number of a word, or of a whole number, in a vocabulary."""
-    writer.expect(invert=False, sparse=False, salt=None)
+    """The number of a word, or of a whole number, in a vocabulary; with ``invert`` what has a number."""
+    writer.expect(sparse=False, salt=None)
     words, rows = writer.config.get("vocabulary"), int(writer.config.get("num_oov_indices", 1))
     if not isinstance(words, (list, tuple)):
         raise writer.refuse("has its vocabulary in no list of the file")
     is_text = writer.kind == "StringLookup"
     key_type = STRING if is_text else INT64
-    if not is_text and value.dtype is not INT64:
+    turned = bool(writer.config.get("invert", False))
+    if (turned or not is_text) and value.dtype is not INT64:
         value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
     token, first = writer.config.get("mask_token"), specials(writer.config)
     keys = [*words, *([token] if first > rows else [])]
     places = [*range(first, first + len(words)), *([0] if first > rows else [])]
+    if turned:
+        return _table(writer, value, places, keys, writer.config.get("oov_token", "[UNK]" if is_text else -1), INT64,
+                      key_type)  # fmt: skip
     found = _table(writer, value, keys, places, first - 1 if rows == 1 else -1, key_type)
     if not rows:
         found = _none_unknown(writer, value, found)
@@ -189,9 +215,22 @@ def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         is_other = writer.add("Equal", found, writer.const(-1, "unknown", INT64))
         found = writer.add("SelectV2", is_other, row, found, dims=value.dims)
     limit = writer.config.get("max_tokens") if writer.config.get("pad_to_max_tokens") else None
+    weighed = writer.config.get("output_mode") == "tf_idf"
+    writer.config = {**writer.config, "output_mode": "count"} if weighed else writer.config
     made = encoded(writer, found, int(limit or first + len(words)))
+    if weighed:
+        return _weighed(writer, made, first)
     is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+
+
+def _weighed(writer: LayerWriter, counts: KerasTensor, first: int) -> KerasTensor:
+    """Counts of words by how rare each is; what is in no vocabulary is as rare as words are on the average."""
+    told, names = writer.config.get("idf_weights"), ("idf_weights", "Variable")
+    if writer.stores(*names) is not None or not isinstance(told, (list, tuple)):
+        return writer.add("Mul", counts, writer.weight(*names))
+    weights = [*[np.mean(told)] * first, *told, *[0] * ((counts.dims[-1] or 0) - first - len(told))]
+    return writer.add("Mul", counts, writer.const(weights, "weights", FLOAT))
 
 
 def _none_unknown(writer: LayerWriter, value: KerasTensor, found: KerasTensor) -> KerasTensor:
@@ -255,7 +294,7 @@ def text_vectorization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
             binary_output=mode == "multi_hot",
         )  # fmt: skip
     if mode == "tf_idf":
-        return writer.add("Mul", made, writer.weight("idf_weights"))
+        return _weighed(writer, made, first)
     is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
 
@@ -294,25 +333,46 @@ def _pieces(writer: LayerWriter, value: KerasTensor) -> tuple[KerasTensor, Keras
 
 
 def _table(
-    writer: LayerWriter, value: KerasTensor, keys: Sequence[object], places: Sequence[int], usual: int, key_type: DType
+    writer: LayerWriter,
+    value: KerasTensor,
+    keys: Sequence[object],
+    places: Sequence[object],
+    usual: object,
+    key_type: DType,
+    place_type: DType = INT64,
 ) -> KerasTensor:
     """What a table of keys and places has for each element."""
-    array = np.empty(len(keys), object) if key_type is STRING else np.array([int(str(key)) for key in keys], np.int64)
-    if key_type is STRING:
-        array[:] = [str(key).encode() for key in keys]
-    name = claim_name(f"{writer.call}/keys", writer.model.taken)
-    listed = KerasTensor(writer.model.put(const(name, array, key_type)), array.shape, key_type)
-    table = writer.add("HashTableV2", dims=(), key_dtype=key_type, value_dtype=INT64, shared_name=name.encode())
-    refs = [table.ref, listed.ref, writer.const(places, "places", INT64).ref]
+
+    def listed(name: str, held: object, dtype: DType) -> KerasTensor:
+        """A constant of texts or whole numbers, which a file may have as texts."""
+        texts = np.asarray(held, str)
+        array = np.char.encode(texts, "utf-8").astype(object) if dtype is STRING else texts.astype(np.int64)
+        made = const(claim_name(f"{writer.call}/{name}", writer.model.taken), array, dtype)
+        return KerasTensor(writer.model.put(made), array.shape, dtype)
+
+    known = listed("keys", keys, key_type)
+    table = writer.add("HashTableV2", dims=(), key_dtype=key_type, value_dtype=place_type,
+                       shared_name=known.ref.encode())  # fmt: skip
+    refs = [table.ref, known.ref, listed("places", places, place_type).ref]
     name = claim_name(f"{writer.call}/fill", writer.model.taken)
-    filled = writer.model.put(Node(name, "InitializeTableV2", refs, {"Tkey": key_type, "Tval": INT64}))
-    found = writer.add("LookupTableFindV2", table, value, writer.const(usual, "unknown", INT64), dims=value.dims)
+    filled = writer.model.put(Node(name, "InitializeTableV2", refs, {"Tkey": key_type, "Tval": place_type}))
+    found = writer.add("LookupTableFindV2", table, value, listed("unknown", usual, place_type), dims=value.dims)
     node = writer.model.nodes[found.ref]
     writer.model.put(node.replace(inputs=[*node.inputs, f"^{filled}"]))
     return found
 
 
+KEEP_TYPES = (
+    "MixUp", "MaxNumBoundingBoxes", "RandomBrightness", "RandomColorDegeneration", "RandomColorJitter",
+    "RandomContrast", "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPosterization", "RandomSaturation",
+)  # fmt: skip
+"""Augmentations of Keras 3 that leave whole numbers whole."""
 RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        (*KEEP_TYPES, "AugMix", "CutMix", "RandAugment", "RandomElasticTransform", "RandomErasing", "RandomFlip",
+         "RandomGaussianBlur", "RandomPerspective", "RandomRotation", "RandomSharpness", "RandomShear",
+         "RandomTranslation", "RandomZoom"), augmentation,
+    ),
     "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
     "Discretization": discretization, "Hashing": hashing, "HashedCrossing": hashed_crossing,
     "StringLookup": lookup, "IntegerLookup": lookup,

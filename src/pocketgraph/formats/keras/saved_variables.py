@@ -31,6 +31,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "LayerScale": ("gamma",), "RMSNormalization": ("scale",), "GroupNormalization": NORMS,
     "Embedding": ("embeddings",), "PReLU": ("alpha",),
     "Normalization": ("mean", "variance", "count"), "TextVectorization": ("idf_weights",),
+    "StringLookup": ("idf_weights",), "IntegerLookup": ("idf_weights",),
 }  # fmt: skip
 """Not traits: what each class of layers calls its variables, in the order in which it makes them."""
 SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",), "scale": ("use_scale",)}

@@ -6,7 +6,16 @@ import re
 from collections.abc import Sequence
 
 from pocketgraph.formats.keras.activation_functions import activated
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, Rule, expanded, pair
+from pocketgraph.formats.keras.layer_writer import (
+    Dims,
+    KerasTensor,
+    LayerWriter,
+    Rule,
+    as_float,
+    expanded,
+    joined,
+    pair,
+)
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
@@ -16,6 +25,11 @@ RESIZES = {
     "nearest": "ResizeNearestNeighbor", "bilinear": "ResizeBilinear", "bicubic": "ResizeBicubic", "area": "ResizeArea",
 }  # fmt: skip
 """The op of each way to resize."""
+KERNELS = {
+    "bilinear": b"triangle", "bicubic": b"keyscubic", "lanczos3": b"lanczos3", "lanczos5": b"lanczos5",
+    "gaussian": b"gaussian", "mitchellcubic": b"mitchellcubic",
+}  # fmt: skip
+"""The kernel of each way to resize that can be without aliases."""
 OF_KERAS_ALONE = re.compile(r"1\.|2\.[0-3]\.\d+$")
 """The versions of the Keras that was no part of TensorFlow 1."""
 
@@ -159,6 +173,8 @@ def pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The mean or the largest of all of space."""
     writer.expect(data_format="channels_last")
+    if "Average" in writer.kind and writer.model.version.startswith("3."):
+        value = as_float(writer, value)
     keeps = bool(writer.config.get("keepdims", False))
     axes = list(range(1, len(value.dims) - 1))
     dims = (value.dims[0], *([1] * len(axes) if keeps else []), value.dims[-1])
@@ -173,6 +189,28 @@ def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
 
 
+def adaptive_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """The mean or the largest of as many windows as are wanted, which are as even as can be and may overlap.
+
+    Raises:
+        FormatError: a size of space is open.
+    """
+    writer.expect(data_format="channels_last")
+    op, rank = "Max" if "Max" in writer.kind else "Mean", len(value.dims)
+    for axis, count in enumerate(pair(writer.config["output_size"], axes_of_space(writer)), 1):
+        size = value.dims[axis]
+        if size is None:
+            raise writer.refuse("takes open sizes, which is not read")
+        parts, along = [], writer.const([axis], "axis")
+        for at in range(count):
+            begin, end = at * size // count, -(-(at + 1) * size // count)
+            cut = [(0, 0)] * (axis - 1) + [(begin, size - end)] + [(0, 0)] * (rank - 2 - axis)
+            dims = (*value.dims[:axis], 1, *value.dims[axis + 1 :])
+            parts.append(writer.add(op, cropped(writer, value, cut), along, dims=dims, keep_dims=True))
+        value = joined(writer, parts, axis)
+    return value
+
+
 def margins(writer: LayerWriter, name: str, space: int) -> list[tuple[int, ...]]:
     """How much is put before and after each axis of space, or taken away."""
     given = writer.config.get(name, 1)
@@ -182,10 +220,13 @@ def margins(writer: LayerWriter, name: str, space: int) -> list[tuple[int, ...]]
     return [pair(one) for one in listed]
 
 
-def padded(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]]) -> KerasTensor:
+def padded(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]], fill: float = 0) -> KerasTensor:
     inner = zip(value.dims[1:-1], ends, strict=True)
     dims = (value.dims[0], *(None if size is None else size + sum(end) for size, end in inner), value.dims[-1])
-    return writer.add("Pad", value, writer.const([(0, 0), *ends, (0, 0)], "paddings"), dims=dims)
+    paddings = writer.const([(0, 0), *ends, (0, 0)], "paddings")
+    if fill:
+        return writer.add("PadV2", value, paddings, writer.const(fill, "fill", value.dtype), dims=dims)
+    return writer.add("Pad", value, paddings, dims=dims)
 
 
 def zero_padding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
@@ -246,11 +287,19 @@ def resized(
     """Pictures in another size.
 
     Raises:
-        FormatError: the method is not one of those that are one op.
+        FormatError: there is no such method, or it reads its kernel for sizes that are open.
     """
-    if method not in RESIZES:
-        raise writer.refuse(f"has interpolation={method}, which is not read")
     dims: Dims = (value.dims[0], *(one if isinstance(one, int) else None for one in wanted), value.dims[-1])
+    is_smooth = bool(writer.config.get("antialias", False)) and method in KERNELS
+    if is_smooth or method not in RESIZES:
+        sizes = [one for one in (*value.dims[1:-1], *wanted) if isinstance(one, int)]
+        if method not in KERNELS or len(sizes) < 4:
+            raise writer.refuse(f"has interpolation={method}, which is not read of these sizes")
+        scales = writer.const([sizes[2] / sizes[0], sizes[3] / sizes[1]], "scales", FLOAT)
+        return writer.add(
+            "ScaleAndTranslate", value, writer.sizes(wanted), scales, writer.const([0, 0], "translation", FLOAT),
+            dims=dims, name="", kernel_type=KERNELS[method], antialias=is_smooth,
+        )  # fmt: skip
     settings: dict[str, AttrValue] = {} if method == "area" else {"half_pixel_centers": is_centred}
     return writer.add(RESIZES[method], value, writer.sizes(wanted), dims=dims, name="", **settings)
 
@@ -263,6 +312,7 @@ RULES: dict[str, Rule] = {
     **{f"Conv{space}Transpose": transposed_convolution for space in SPACE},
     **{f"{which}Pooling{space}": pooling for which in ("Max", "Average") for space in SPACE},
     **{f"Global{which}Pooling{space}": global_pooling for which in ("Max", "Average") for space in SPACE},
+    **{f"Adaptive{which}Pooling{space}": adaptive_pooling for which in ("Max", "Average") for space in SPACE},
     **{f"ZeroPadding{space}": zero_padding for space in SPACE},
     **{f"Cropping{space}": cropping for space in SPACE},
     **{f"UpSampling{space}": upsampling for space in SPACE},

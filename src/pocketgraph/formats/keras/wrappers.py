@@ -12,6 +12,7 @@ from pocketgraph.formats.keras import (
     loops_over_time,
     plain_layers,
     preprocessing_layers,
+    spectrum_layers,
     window_layers,
 )
 from pocketgraph.formats.keras.layer_writer import (
@@ -182,7 +183,7 @@ def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
-    **preprocessing_layers.RULES, **locally_connected_layers.RULES,
+    **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
     "SpectralNormalization": spectral_norm,

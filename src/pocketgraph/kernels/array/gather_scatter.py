@@ -72,7 +72,7 @@ def gather_v2(params: Array, indices: Array, axis: Array, *, batch_dims: int = 0
 def _split_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """The columns of ``indices`` (its last axis), each checked against its dimension of ``shape``."""
     depth = indices.shape[-1] if indices.ndim else 0
-    if indices.ndim < 1 or depth > len(shape):
+    if not indices.ndim or not shape or depth > len(shape):
         raise ValueError(f"indices of shape {list(indices.shape)} do not point into {list(shape)}")
     columns = tuple(indices[..., i].astype(np.int64) for i in range(depth))
     for column, limit in zip(columns, shape, strict=False):
@@ -134,6 +134,8 @@ def scattered(base: Array, indices: Array, updates: Array, function: np.ufunc | 
     columns = _split_index(indices, base.shape)
     depth = indices.shape[-1]
     wanted = indices.shape[:-1] + base.shape[depth:]
+    if not updates.ndim or (updates.size and not indices.size):
+        raise ValueError(f"indices of shape {list(indices.shape)} point at no rows for updates, as TensorFlow wants")
     if updates.shape != wanted:
         raise ValueError(f"updates of shape {list(updates.shape)} where {list(wanted)} is wanted")
     if not updates.size:
