@@ -31,7 +31,7 @@ _FILLED = {"MatrixDiagV2": 4, "MatrixDiagV3": 4, "MatrixDiagPartV2": 2, "MatrixD
 @lowers(
     "MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "MatrixDiagPart", "BatchMatrixDiagPart",
     "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2",
-    "MatrixSetDiagV3", "Diag", "DiagPart", "Roll", "ExtractImagePatches", "TensorScatterUpdate",
+    "MatrixSetDiagV3", "Diag", "DiagPart", "ExtractImagePatches", "TensorScatterUpdate",
 )  # fmt: skip
 def moved(emit: Emit, node: Node) -> Value:
     """
