@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from litert.parts import lowered
 from litert.single_ops import run_node
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Node
+from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import evaluate
@@ -79,3 +79,27 @@ def test_what_is_rolled_is_in_two_pieces_without_a_table_of_places() -> None:
     """)
     program = lowered(graph, [graph["y"]], ["x"], ["y"], {"x": (FLOAT, (4, 3))})
     assert [operation.code for operation in program.operations] == ["SLICE", "SLICE", "CONCATENATION"]
+
+
+@pytest.mark.parametrize(
+    ("size", "window", "stride", "padding", "is_table"),
+    [
+        ((4, 6), (2, 3), (2, 3), "VALID", False),
+        ((5, 7), (2, 3), (2, 3), "VALID", False),
+        ((4, 6), (2, 3), (2, 3), "SAME", False),
+        ((5, 6), (2, 3), (2, 3), "SAME", True),
+        ((4, 6), (2, 2), (1, 1), "VALID", True),
+    ],
+)
+def test_patches(
+    size: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], padding: str, *, is_table: bool
+) -> None:
+    x = np.arange(2 * size[0] * size[1] * 3, dtype=np.float32).reshape(2, *size, 3)
+    attrs = {"T": FLOAT, "ksizes": (1, *window, 1), "strides": (1, *stride, 1), "rates": (1,) * 4}
+    node = Node("p", "ExtractImagePatches", ["x"], {**attrs, "padding": padding.encode()})
+    outcome = run_node(node, (x,), 1)
+    assert outcome.reason == ""
+    np.testing.assert_array_equal(outcome.outputs[0], *evaluate(node, (x,)))
+    picture = parse(f"x = Placeholder(dtype=float, shape={list(x.shape)})")
+    program = lowered(Graph([*picture, node]), [node], ["x"], ["p"], {"x": (FLOAT, x.shape)})
+    assert ("GATHER" in {operation.code for operation in program.operations}) == is_table

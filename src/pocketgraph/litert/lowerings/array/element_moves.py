@@ -15,6 +15,8 @@ from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.math.elementwise import choice
+from pocketgraph.litert.lowerings.pieces import cut
+from pocketgraph.litert.operands import attr_list
 from pocketgraph.litert.program import Value
 
 MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
@@ -31,7 +33,7 @@ _FILLED = {"MatrixDiagV2": 4, "MatrixDiagV3": 4, "MatrixDiagPartV2": 2, "MatrixD
 @lowers(
     "MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "MatrixDiagPart", "BatchMatrixDiagPart",
     "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2",
-    "MatrixSetDiagV3", "Diag", "DiagPart", "ExtractImagePatches", "TensorScatterUpdate",
+    "MatrixSetDiagV3", "Diag", "DiagPart", "TensorScatterUpdate",
 )  # fmt: skip
 def moved(emit: Emit, node: Node) -> Value:
     """
@@ -66,6 +68,25 @@ def moved(emit: Emit, node: Node) -> Value:
     joined = emit.add("CONCATENATION", flat, (begun,), dtype, axis=0, activation="")
     where = emit.const(np.asarray(places).reshape(-1), np.int32)
     return emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape)
+
+
+@lowers("ExtractImagePatches", takes=MOVED)
+def patches(emit: Emit, node: Node, source: Value) -> Value:
+    """Patches side by side; others, which lie over each other or reach over the border, by their places.
+
+    Given:   x = Placeholder(dtype=float, shape=[1,4,4,3])
+             p = ExtractImagePatches(x, ksizes=[1,2,2,1], strides=[1,2,2,1], rates=[1,1,1,1], padding="VALID", T=float)
+    Result:  rows = RESHAPE(x, [2, 2, 2, 6])
+             p = RESHAPE(TRANSPOSE(rows, [0, 2, 1, 3]), [1, 2, 2, 12])
+    """
+    batch, down, across, _ = shape = emit.output()[1]
+    sizes, strides, rates = (attr_list(node, name) for name in ("ksizes", "strides", "rates"))
+    height, width, depth = sizes[1] * down, sizes[2] * across, source.shape[3]
+    if sizes != strides or set(rates) != {1} or height > source.shape[1] or width > source.shape[2]:
+        return moved(emit, node)
+    inner = cut(emit, source, [0] * 4, [batch, height, width, depth])
+    rows = emit.reshape(inner, (batch * down, sizes[1], across, sizes[2] * depth))
+    return emit.reshape(emit.transpose(rows, (0, 2, 1, 3)), shape)
 
 
 @lowers("MatrixBandPart", "BatchMatrixBandPart", takes=MOVED)
