@@ -82,20 +82,23 @@ def test_what_is_rolled_is_in_two_pieces_without_a_table_of_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "window", "stride", "padding", "is_table"),
+    ("size", "window", "stride", "rate", "padding", "is_table"),
     [
-        ((4, 6), (2, 3), (2, 3), "VALID", False),
-        ((5, 7), (2, 3), (2, 3), "VALID", False),
-        ((4, 6), (2, 3), (2, 3), "SAME", False),
-        ((5, 6), (2, 3), (2, 3), "SAME", True),
-        ((4, 6), (2, 2), (1, 1), "VALID", True),
+        ((4, 6), (2, 3), (2, 3), 1, "VALID", False),
+        ((5, 7), (2, 3), (2, 3), 1, "VALID", False),
+        ((4, 6), (2, 3), (2, 3), 1, "SAME", False),
+        ((5, 7), (2, 3), (2, 3), 1, "SAME", True),
+        ((4, 6), (2, 3), (2, 3), 2, "VALID", True),
+        ((5, 7), (2, 3), (1, 1), 1, "SAME", False),
+        ((6, 7), (3, 2), (1, 1), 2, "VALID", False),
+        ((9, 9), (9, 9), (1, 1), 1, "SAME", True),
     ],
 )
 def test_patches(
-    size: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], padding: str, *, is_table: bool
+    size: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], rate: int, padding: str, *, is_table: bool
 ) -> None:
-    x = np.arange(2 * size[0] * size[1] * 3, dtype=np.float32).reshape(2, *size, 3)
-    attrs = {"T": FLOAT, "ksizes": (1, *window, 1), "strides": (1, *stride, 1), "rates": (1,) * 4}
+    x = np.arange(2 * size[0] * size[1] * 4, dtype=np.float32).reshape(2, *size, 4)
+    attrs = {"T": FLOAT, "ksizes": (1, *window, 1), "strides": (1, *stride, 1), "rates": (1, rate, rate, 1)}
     node = Node("p", "ExtractImagePatches", ["x"], {**attrs, "padding": padding.encode()})
     outcome = run_node(node, (x,), 1)
     assert outcome.reason == ""
