@@ -86,6 +86,15 @@ def test_what_a_sigmoid_squeezes_stays() -> None:
     assert named(before, "s:0") == named(after, "s:0")
 
 
+@pytest.mark.parametrize("ending", ["y = Sigmoid(s, T=float)", "y = Softmax(s, T=float)"])
+def test_scores_that_come_out_beside_what_is_made_of_them_reach_further_on_both_sides(ending: str) -> None:
+    program = two_layers(ending)
+    program.outputs.append(program.operations[-1].inputs[0])
+    _, before, after = widened(program, 40)
+    assert named(after, "s:0").high == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").high
+    assert named(after, "s:0").low == (1 + SCORE_MARGIN_SHARE) * named(before, "s:0").low
+
+
 @pytest.mark.parametrize("is_last", [True, False])
 def test_what_a_layer_reads_beside_a_sigmoid_reaches_further(is_last: bool) -> None:
     gate, layer = "g = Sigmoid(r, T=float)", "t = MatMul(r, b, T=float)"

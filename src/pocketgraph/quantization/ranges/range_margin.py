@@ -45,7 +45,8 @@ def with_range_margin(
         for value, span in ranges.items():
             if not has_few_values(seen[value]):
                 result[value] = _stretched(seen[value], span, more, more)
-    after = {value: {reader.code for reader in readers} for value, readers in program.consumers().items()}
+    readers = program.consumers().items()  # what comes out is read by whoever runs it, too
+    after = {value: {one.code for one in reading} for value, reading in readers if value not in program.outputs}
     squeezed = {value for value, codes in after.items() if codes <= SQUEEZED}
     judged = scores(program)
     more = min(step_limits.ONE_ROW_MARGIN_SHARE / math.sqrt(count), step_limits.MOST_ONE_ROW_MARGIN_SHARE)

@@ -5,6 +5,8 @@ Where each element comes from is found by the op's own kernel, run on the number
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pocketgraph.errors import RunError
@@ -12,12 +14,17 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.array.diagonals import matrix_band_part
 from pocketgraph.kernels.registry import evaluate
+from pocketgraph.kernels.windows import windows_of_op
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.math.elementwise import choice
+from pocketgraph.litert.lowerings.pieces import cut, pad
+from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
+MOST_PATCH_SLICES = 64  # elements of a patch that are slices each
+FEWEST_SLICED_CHANNELS = 4  # of fewer, slices take longer than a table of places
 
 _ELEMENTS = {
     **dict.fromkeys(("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), (0, 1)),
@@ -31,7 +38,7 @@ _FILLED = {"MatrixDiagV2": 4, "MatrixDiagV3": 4, "MatrixDiagPartV2": 2, "MatrixD
 @lowers(
     "MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "MatrixDiagPart", "BatchMatrixDiagPart",
     "MatrixDiagPartV2", "MatrixDiagPartV3", "MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2",
-    "MatrixSetDiagV3", "Diag", "DiagPart", "ExtractImagePatches", "TensorScatterUpdate",
+    "MatrixSetDiagV3", "Diag", "DiagPart", "TensorScatterUpdate",
 )  # fmt: skip
 def moved(emit: Emit, node: Node) -> Value:
     """
@@ -66,6 +73,31 @@ def moved(emit: Emit, node: Node) -> Value:
     joined = emit.add("CONCATENATION", flat, (begun,), dtype, axis=0, activation="")
     where = emit.const(np.asarray(places).reshape(-1), np.int32)
     return emit.reshape(emit.add("GATHER", [joined, where], where.shape, axis=0), shape)
+
+
+@lowers("ExtractImagePatches", takes=MOVED)
+def patches(emit: Emit, node: Node, source: Value) -> Value:
+    """Patches side by side; of one at each pixel a slice for each of its elements; others by places.
+
+    Given:   x = Placeholder(dtype=float, shape=[1,4,4,3])
+             p = ExtractImagePatches(x, ksizes=[1,2,2,1], strides=[1,2,2,1], rates=[1,1,1,1], padding="VALID", T=float)
+    Result:  rows = RESHAPE(x, [2, 2, 2, 6])
+             p = RESHAPE(TRANSPOSE(rows, [0, 2, 1, 3]), [1, 2, 2, 12])
+    """
+    batch, down, across, _ = shape = emit.output()[1]
+    sizes, strides, rates = (attr_list(node, name) for name in ("ksizes", "strides", "rates"))
+    height, width, depth = sizes[1] * down, sizes[2] * across, source.shape[3]
+    if sizes == strides and set(rates) == {1} and height <= source.shape[1] and width <= source.shape[2]:
+        inner = cut(emit, source, [0] * 4, [batch, height, width, depth])
+        rows = emit.reshape(inner, (batch * down, sizes[1], across, sizes[2] * depth))
+        return emit.reshape(emit.transpose(rows, (0, 2, 1, 3)), shape)
+    if math.prod(sizes) > MOST_PATCH_SLICES or set(strides) != {1} or depth < FEWEST_SLICED_CHANNELS:
+        return moved(emit, node)
+    padding = attr_text(node, "padding")
+    spans = windows_of_op(source.shape[1:3], sizes[1:3], strides, padding, "NHWC", rates, dilations_are="rates")
+    wide = pad(emit, source, np.array([(0, 0), *((w.before, w.after) for w in spans), (0, 0)], np.int32))
+    begins = ([0, *np.multiply(at, rates[1:3]).tolist(), 0] for at in np.ndindex(sizes[1:3]))
+    return emit.concatenated([cut(emit, wide, begin, [batch, down, across, depth]) for begin in begins], 3)
 
 
 @lowers("MatrixBandPart", "BatchMatrixBandPart", takes=MOVED)

@@ -203,27 +203,6 @@ def split_v(emit: Emit, node: Node, source: Value) -> list[Value]:
         raise emit.unsupported(f"the sizes {sizes} of {list(source.shape)}")
     if len(sizes) == 1:
         return [source]
-    return _split(emit, source, axis, sizes)
-
-
-@lowers("Roll", takes=MOVED)
-def roll(emit: Emit, node: Node, value: Value) -> Value:
-    """
-    Given:   x = Placeholder(dtype=float, shape=[?,5])
-             y = Roll(x, 2, 1, T=float)
-    Result:  first, last = SPLIT_V(x, [3, 2], 1)
-             y = CONCATENATION(last, first, axis=1)
-    """
-    shifts = np.asarray(emit.static(1, "how far")).reshape(-1)
-    for shift, axis in zip(map(int, shifts), emit.axes(2, len(value.shape)), strict=True):
-        size = value.shape[axis]
-        if shift % size:
-            first, last = _split(emit, value, axis, [size - shift % size, shift % size])
-            value = emit.concatenated([last, first], axis)
-    return value
-
-
-def _split(emit: Emit, source: Value, axis: int, sizes: list[int]) -> list[Value]:
     if source.dtype is BOOL:
         return _parts(emit, source, axis, sizes)
     shapes = [tuple(part if index == axis else size for index, size in enumerate(source.shape)) for part in sizes]

@@ -12,7 +12,7 @@ from pocketgraph.graph.op_traits import slice_masks
 from pocketgraph.kernels.windows import Window
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
-from pocketgraph.litert.lowerings.pieces import MOST_PADDED, cut, pad
+from pocketgraph.litert.lowerings.pieces import DEEPEST, MOST_PADDED, cut, pad
 from pocketgraph.litert.lowerings.sliding import at_their_places
 from pocketgraph.litert.program import Value
 
@@ -102,6 +102,33 @@ def reverse(emit: Emit, node: Node, source: Value) -> Value:
 def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
     for axis in axes:
         value = emit.add("REVERSE_V2", [value, emit.const([axis], np.int32)], value.shape)
+    return value
+
+
+@lowers("Roll", takes=MOVED)
+def roll(emit: Emit, node: Node, value: Value) -> Value:
+    """
+    Given:   x = Placeholder(dtype=float, shape=[4])
+             y = Roll(x, 1, 0, T=float)
+    Result:  y = CONCATENATION(SLICE(x, [3], [1]), SLICE(x, [0], [3]))
+    """
+    shape, axes = value.shape, emit.axes(2, len(value.shape))
+    shifts = np.asarray(emit.static(1, "how far to roll")).reshape(-1)
+    if len(shifts) != len(axes):
+        raise emit.unsupported(f"{len(shifts)} shifts for {len(axes)} axes")
+    for axis, shift in zip(axes, shifts.tolist(), strict=True):
+        length, is_deep = shape[axis], len(shape) > DEEPEST
+        last = shift % length if length else 0
+        if not last:
+            continue
+        at = 1 if is_deep else axis
+        whole = (math.prod(shape[:axis]), length, math.prod(shape[axis + 1 :])) if is_deep else shape
+        value, parts = emit.reshape(value, whole), []
+        for begin, size in ((length - last, last), (0, length - last)):
+            begins, sizes = [0] * len(whole), list(whole)
+            begins[at], sizes[at] = begin, size
+            parts.append(cut(emit, value, begins, sizes))
+        value = emit.reshape(emit.concatenated(parts, at), shape)
     return value
 
 
