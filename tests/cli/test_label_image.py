@@ -73,6 +73,8 @@ def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.Capt
     code, out, _ = run(capsys, "graph.pb", "--labels=names.txt", "--top=1", "orange.png")
     assert code == 0
     assert out == "red (0): 1\n"
+    (folder / "graph.bin").write_bytes((folder / "graph.pb").read_bytes())
+    assert run(capsys, "graph.bin", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
     save(load("graph.pb"), "model", form="saved_model")
     assert run(capsys, "model", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
 

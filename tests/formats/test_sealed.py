@@ -201,6 +201,12 @@ def test_a_variable_that_holds_no_key_is_named(
     assert len(pocketgraph.load(model)) == len(GRAPH)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_key_file_of_windows_is_read(model: pathlib.Path, tmp_path: pathlib.Path, encoding: str) -> None:
+    (tmp_path / "key.txt").write_text(f"{KEY.hex()}\r\n", encoding=encoding)
+    assert len(pocketgraph.load(model, key=tmp_path / "key.txt")) == len(GRAPH)
+
+
 def test_a_directory_is_not_sealed(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match=r"this is a directory; a file is sealed; pocketgraph freeze_graph makes one"):
         sealed.seal(tmp_path, tmp_path / "out", KEY)

@@ -25,6 +25,7 @@ LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 LABEL_ENDINGS = (".txt", ".pbtxt", ".csv", ".json")
 NO_LABEL = "???"
+MOST_ALIKE = 2  # names of a table of classes: ImageNet has two kinds of cranes
 NAME_COLUMNS = ("display_name", "name", "label", "class")
 PLACE_COLUMNS = ("index", "id")
 NAME_KEYS = ("labels", "id2label")  # of JSON that holds other settings, too
@@ -219,7 +220,7 @@ def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[
 
     Raises:
         FormatError: the file is missing, too large for labels, not text in UTF-8 or UTF-16, or JSON or a map of
-            something else.
+            something else, or a table of samples.
     """
     place = os.fspath(path)
     if listed := listed_labels(place):
@@ -238,6 +239,12 @@ def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[
     if place.lower().endswith(".json"):
         return _of_json(text, place, is_named=is_named)
     names = _of_table(text) if place.lower().endswith(".csv") else []
+    twice = Counter(name for name in names if name not in ("", NO_LABEL)).most_common(1)
+    if twice and twice[0][1] > MOST_ALIKE:
+        raise FormatError(
+            f"this table says what samples are, '{twice[0][0]}' {twice[0][1]} times; labels name each class once",
+            where=place, hint="give a file with the name of each class, a line each",
+        )  # fmt: skip
     return names or [line.strip() for line in text.rstrip().splitlines()]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 import os
 import struct
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -184,7 +185,9 @@ def key_bytes(key: Key) -> bytes:
             raise UsageError(f"the key cannot be read: {reason(error)}", where=place) from None
     if isinstance(value, bytes | bytearray) and len(value) == KEY_BYTES:
         return bytes(value)
-    text = value.decode("ascii", "replace") if isinstance(value, bytes | bytearray) else value
+    text = value
+    if isinstance(value, bytes | bytearray):  # PowerShell's > writes UTF-16, other editors a mark in front of UTF-8
+        text = value.decode("utf-16" if value.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig", "replace")
     try:
         found = bytes.fromhex(text.strip())
     except (ValueError, AttributeError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, UsageError, option
 from pocketgraph.formats import Kind, load
 from pocketgraph.formats.detect import of_directory
 from pocketgraph.formats.meta_graph import main_signature, saved_model_file
@@ -127,6 +127,17 @@ def for_session(
     if signature is None and not _is_trained(name):
         return name
     return read_model(name, outputs, signature=signature, notify=notify)
+
+
+def has_signatures(model: object) -> bool:
+    """Whether a model is the path of one whose signature may be chosen: a SavedModel, its own file, or a training."""
+    return isinstance(model, str | os.PathLike) and os.path.isdir(training_dir.model_path(model))
+
+
+def refuse_signature_of_none(signature: str | None, models: Iterable[object]) -> None:
+    """Refuses a signature where no model has one to choose."""
+    if signature is not None and not any(map(has_signatures, models)):
+        raise UsageError("no model here is a SavedModel, which has signatures", hint=f"leave {option('signature')} out")
 
 
 def ready(
