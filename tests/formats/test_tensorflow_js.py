@@ -16,6 +16,7 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.model_file_facts import model_bytes
+from pocketgraph.graph.text_format import print_graph
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.runtime import Session
 from support import ROOT
@@ -152,6 +153,18 @@ def test_shards_elsewhere_are_not_read(copied: pathlib.Path, name: str) -> None:
     change(copied, "weightsManifest", 0, "paths", to=[name])
     with pytest.raises(FormatError, match=r"which is no file beside it|which is not there"):
         pocketgraph.load(copied)
+
+
+def test_links_lead_to_weights_beside_the_file_itself(copied: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As in the cache of a hub, whose snapshots are links to files in one folder."""
+    (snapshot := tmp_path / "snapshot").mkdir()
+    for file in copied.parent.iterdir():
+        (snapshot / file.name).symlink_to(file)
+    assert print_graph(pocketgraph.load(snapshot / "model.json")) == print_graph(pocketgraph.load(copied))
+    (snapshot / "model.json").unlink()
+    (snapshot / "model.json").write_bytes(copied.read_bytes())
+    with pytest.raises(FormatError, match="which is no file beside it"):
+        pocketgraph.load(snapshot / "model.json")
 
 
 def test_what_else_is_wrong_is_told(copied: pathlib.Path) -> None:
