@@ -60,7 +60,10 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             its name.
     """
     if names is not None and len(names) < scores:
-        raise UsageError(f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores")
+        raise UsageError(
+            f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores",
+            hint=f"empty lines at its end are none; write {NO_LABEL} for a class without a name",
+        )
     if not classes:
         return None
     are_numbers = all(name.isdecimal() and int(name) < scores for name in classes)
