@@ -18,6 +18,7 @@ from pocketgraph.formats.content import Kind
 from pocketgraph.formats.model_file_facts import model_bytes
 from pocketgraph.graph.text_format import print_graph
 from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -143,6 +144,7 @@ def test_missing_and_short_shards_are_told(copied: pathlib.Path) -> None:
 def test_its_size_is_that_of_its_weights_too(copied: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = copied.stat().st_size + sum(path.stat().st_size for path in copied.parent.glob("*.bin"))
     assert copied.stat().st_size < model_bytes(str(copied)) == whole
+    assert open_model(copied).size == whole
     assert call("summarize", copied) == 0
     assert f"model.json, {bytes_text(whole)}, " in capsys.readouterr().out.replace("\n", "")
 
