@@ -242,12 +242,10 @@ def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[
     if place.lower().endswith(".json"):
         return _of_json(text, place, is_named=is_named)
     names = _of_table(text) if place.lower().endswith(".csv") else []
-    twice = Counter(name for name in names if name not in ("", NO_LABEL)).most_common(1)
-    if twice and twice[0][1] > MOST_ALIKE:
+    if max(Counter(name for name in names if name not in ("", NO_LABEL)).values(), default=0) > MOST_ALIKE:
         raise FormatError(
-            f"this table says what samples are, '{twice[0][0]}' {twice[0][1]} times; labels name each class once",
-            where=place, hint="give a file with the name of each class, a line each",
-        )  # fmt: skip
+            "this table tells the class of samples; give the name of each class, a line each", where=place
+        )
     return names or [line.strip() for line in text.rstrip().splitlines()]
 
 

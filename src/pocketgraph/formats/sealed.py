@@ -185,11 +185,10 @@ def key_bytes(key: Key) -> bytes:
             raise UsageError(f"the key cannot be read: {reason(error)}", where=place) from None
     if isinstance(value, bytes | bytearray) and len(value) == KEY_BYTES:
         return bytes(value)
-    text = value
     if isinstance(value, bytes | bytearray):  # PowerShell's > writes UTF-16, other editors a mark in front of UTF-8
-        text = value.decode("utf-16" if value.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig", "replace")
+        value = value.decode("utf-16" if value.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig", "replace")
     try:
-        found = bytes.fromhex(text.strip())
+        found = bytes.fromhex(value.strip())
     except (ValueError, AttributeError):
         found = b""
     if len(found) != KEY_BYTES:

@@ -240,8 +240,7 @@ def judge_samples(names: Sequence[str], data: Dataset) -> bool:
 
 
 def write_labels(path: str, labels: Sequence[str]) -> None:
-    """Writes a labels file, in UTF-8; nothing where there are no labels. A last one that is empty gets a name, without
-    which it would not be read again."""
+    """Writes a labels file, in UTF-8; nothing where there are no labels. A last one that is empty becomes ???."""
     if labels:
         names = [*labels[:-1], labels[-1].strip() or NO_LABEL]
         write_atomically(path, "".join(f"{name}\n" for name in names).encode())
