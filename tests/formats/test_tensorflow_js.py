@@ -13,7 +13,7 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph import formats
-from pocketgraph.errors import FormatError, PocketgraphError
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.model_file_facts import model_bytes
 from pocketgraph.graph.text_format import print_graph
@@ -145,6 +145,8 @@ def test_its_size_is_that_of_its_weights_too(copied: pathlib.Path, capsys: pytes
     whole = copied.stat().st_size + sum(path.stat().st_size for path in copied.parent.glob("*.bin"))
     assert copied.stat().st_size < model_bytes(str(copied)) == whole
     assert open_model(copied).size == whole
+    with pytest.raises(UsageError, match="there is no signature 'other'"):
+        pocketgraph.verify(copied, copied, signature="other")
     assert call("summarize", copied) == 0
     assert f"model.json, {bytes_text(whole)}, " in capsys.readouterr().out.replace("\n", "")
 

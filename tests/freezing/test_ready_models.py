@@ -154,7 +154,7 @@ def test_a_signature_can_be_chosen(tmp_path: pathlib.Path, capsys: pytest.Captur
     assert "the signature" not in capsys.readouterr().err
     pocketgraph.save(pocketgraph.freeze(model, signature="predict"), tmp_path / "net.pb")
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "--signature=predict") == 2
-    assert "no model here is a SavedModel, which has signatures" in capsys.readouterr().err
+    assert "no model here has signatures, as a SavedModel has" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no signature 'other'"):
         read_model(model, signature="other")
 

@@ -16,8 +16,8 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option
-from pocketgraph.formats.content import SEAL
+from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option, quoted
+from pocketgraph.formats.content import SEAL, Kind, of_content
 from pocketgraph.formats.files import PathLike, check_not_model, mapped, reason, write_atomically
 from pocketgraph.protobuf.wire import Buffer
 
@@ -44,7 +44,8 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     """Writes an encrypted copy of a file, whole or not at all.
 
     Raises:
-        UsageError: the key is not one, the file is sealed already or a directory, or the copy would replace it.
+        UsageError: the key is not one, the file is sealed already or a directory, its weights lie beside it, or the
+            copy would replace it.
         MissingExtraError: the package ``cryptography`` is not installed.
         FormatError: the file cannot be read.
     """
@@ -54,6 +55,9 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     content = mapped(source)
     if is_sealed(content):
         raise UsageError("the file is sealed already", where=os.fspath(source))
+    if of_content(content) in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS, Kind.KERAS_JSON):
+        hint = f"pocketgraph convert {quoted(os.fspath(source))} frozen.pb makes one file of both"
+        raise UsageError("the weights lie beside this file and would stay readable", where=os.fspath(source), hint=hint)
     check_not_model(os.fspath(target), os.fspath(source))
     write_atomically(target, sealed_chunks(content, key_bytes(key)))
 
