@@ -123,6 +123,9 @@ def test_where_to_write_is_a_path() -> None:
     quantized = pocketgraph.quantize(graph, {"x": np.ones((2, 4, 4, 3), np.float32)})
     with pytest.raises(UsageError, match="what to write is named by its path, not by NoneType"):
         quantized.save(None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a model is named by its path, not by Graph") as refused:
+        pocketgraph.ship(graph, "out")  # type: ignore[arg-type]
+    assert "pocketgraph.save" in refused.value.hint
 
 
 def test_a_picture_that_is_none_is_said() -> None:

@@ -210,4 +210,5 @@ def path_of(place: object, what: str = "a model") -> str:
     path = os.fspath(place) if isinstance(place, str | os.PathLike) else None
     if isinstance(path, str):
         return path
-    raise UsageError(f"{what} is named by its path, not by {type(place).__name__}", hint="give a str or pathlib.Path")
+    hint = "give a str or pathlib.Path" + ("; pocketgraph.save(graph, 'graph.pb') writes a Graph" * (what == "a model"))
+    raise UsageError(f"{what} is named by its path, not by {type(place).__name__}", hint=hint)

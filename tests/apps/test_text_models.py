@@ -84,6 +84,8 @@ def test_texts_are_labelled_by_the_graph_and_by_the_file(
     (folder / "opinions.txt").rename(folder / "reviews_labels.txt")
     assert call("label_text", "--graph=reviews.pb", "-k1", "a lovely film") == 0
     assert capsys.readouterr().out.startswith("good ")
+    assert call("label_text", "reviews.pb", "-k1", "reviews.csv") == 0
+    assert "labelled as these letters, not what the file has" in capsys.readouterr().err
     assert call("label_text", *file, "--data=reviews.csv", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     texts = dict(reviews())

@@ -73,6 +73,8 @@ def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.Capt
     code, out, _ = run(capsys, "graph.pb", "--labels=names.txt", "--top=1", "orange.png")
     assert code == 0
     assert out == "red (0): 1\n"
+    (folder / "graph.bin").write_bytes((folder / "graph.pb").read_bytes())
+    assert run(capsys, "graph.bin", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
     save(load("graph.pb"), "model", form="saved_model")
     assert run(capsys, "model", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
 
@@ -139,6 +141,7 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--image=orange.png"], 2, "no graph is given; pass --graph=FROZEN.pb"),
         (["--graph=graph.pb"], 2, "no picture is given; pass --image=PICTURE"),
         (["--graph=none.pb", "orange.png"], 1, "none.pb"),
+        (["none.keras", "orange.png"], 1, "none.keras: there is no such file"),
         (["--graph=graph.pb", "none.png"], 1, "none.png: the picture cannot be read: No such file or directory"),
         (["--graph=graph.pb", "orang.png"], 1, "such file or directory; did you mean 'orange.png'?"),
         (["--graph=graph.pb", "https://a.org/orange.png"], 1, "that is an address"),

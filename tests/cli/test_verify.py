@@ -120,7 +120,7 @@ def test_made_up_feeds_are_not_blamed_for_an_op_without_a_kernel(tmp_path: pathl
     [
         ("--seed=-1", "-1 is not in the range x>=0"),
         ("--input_shape=x:-1", "'x:-1' is not NAME:1,224,224,3"),
-        ("--signature=serving_default", "neither model is a SavedModel, which has signatures; leave --signature out"),
+        ("--signature=serving_default", "no model here has signatures, as a SavedModel has; leave --signature out"),
         ("--preset=mobilnet", "there is no preset 'mobilnet'; did you mean"),
         ("--data=", "No such file or directory; the name given is empty"),
     ],

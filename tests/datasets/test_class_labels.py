@@ -101,6 +101,12 @@ def test_json_of_something_else_is_refused(text: str, tmp_path: pathlib.Path) ->
         read_labels(tmp_path / "labels.json")
 
 
+def test_a_table_of_samples_is_no_table_of_classes(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "samples.csv").write_text("width,label\n1,cat\n2,dog\n3,cat\n4,cat\n")
+    with pytest.raises(FormatError, match="this table tells the class of samples"):
+        read_labels(tmp_path / "samples.csv")
+
+
 @pytest.mark.parametrize("text", ["cat,felis\ndog,canis\n", "label,x\n", "index,label\nx,cat\n"])
 def test_a_csv_of_no_such_columns_is_lines(text: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "labels.csv").write_text(text)

@@ -15,12 +15,13 @@ from loop_text import counted_loop
 from pocketgraph.apps.quantizing import quantize
 from pocketgraph.cli.judge.check import show
 from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.exporting import export, opened
+from pocketgraph.exporting import export, export_verification, opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.target_support import DEVICES, Obstacle, Support, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.runtime import Session
 from support import model_dir, needs_shared
 
@@ -59,6 +60,19 @@ def test_the_answer_is_that_of_export(text: str, target: str, tmp_path: pathlib.
     if text == TEXTS:
         assert not found.is_complete
         assert {"s", "t"} & set(found.reasons)
+
+
+def test_the_answer_takes_no_time_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_verification, "_milliseconds", lambda *_: pytest.fail("nobody sees the time"))
+    assert support(parse(FINE), "tflite").is_complete
+
+
+def test_a_run_that_takes_long_is_timed_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(export_verification, "LONGEST", 0.0)
+    monkeypatch.setattr(ModelFile, "seconds", lambda self, key, feeds: (seen.append(key), 1.0)[1])
+    [check] = export(parse(FINE), tmp_path / "model.tflite").checks
+    assert (check.milliseconds, len(seen)) == (1000, 1)
 
 
 def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -16,6 +16,7 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError, MissingExtraError, UsageError
 from pocketgraph.formats import sealed
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from support import ROOT
 
 pytest.importorskip("cryptography")
 KEY = bytes(range(32))
@@ -199,6 +200,19 @@ def test_a_variable_that_holds_no_key_is_named(
         pocketgraph.load(model)
     monkeypatch.setenv(sealed.KEY_VARIABLE, KEY.hex())
     assert len(pocketgraph.load(model)) == len(GRAPH)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_key_file_of_windows_is_read(model: pathlib.Path, tmp_path: pathlib.Path, encoding: str) -> None:
+    (tmp_path / "key.txt").write_text(f"{KEY.hex()}\r\n", encoding=encoding)
+    assert len(pocketgraph.load(model, key=tmp_path / "key.txt")) == len(GRAPH)
+
+
+def test_what_leaves_weights_readable_is_not_sealed(tmp_path: pathlib.Path) -> None:
+    described = ROOT / "tests" / "fixtures" / "tensorflow_js" / "model.json"
+    with pytest.raises(UsageError, match=r"beside this file and would stay readable; pocketgraph convert .* frozen.pb"):
+        sealed.seal(described, tmp_path / "out", KEY)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_directory_is_not_sealed(tmp_path: pathlib.Path) -> None:

@@ -13,10 +13,12 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph import formats
-from pocketgraph.errors import FormatError, PocketgraphError
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.model_file_facts import model_bytes
+from pocketgraph.graph.text_format import print_graph
 from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -142,6 +144,9 @@ def test_missing_and_short_shards_are_told(copied: pathlib.Path) -> None:
 def test_its_size_is_that_of_its_weights_too(copied: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = copied.stat().st_size + sum(path.stat().st_size for path in copied.parent.glob("*.bin"))
     assert copied.stat().st_size < model_bytes(str(copied)) == whole
+    assert open_model(copied).size == whole
+    with pytest.raises(UsageError, match="there is no signature 'other'"):
+        pocketgraph.verify(copied, copied, signature="other")
     assert call("summarize", copied) == 0
     assert f"model.json, {bytes_text(whole)}, " in capsys.readouterr().out.replace("\n", "")
 
@@ -152,6 +157,18 @@ def test_shards_elsewhere_are_not_read(copied: pathlib.Path, name: str) -> None:
     change(copied, "weightsManifest", 0, "paths", to=[name])
     with pytest.raises(FormatError, match=r"which is no file beside it|which is not there"):
         pocketgraph.load(copied)
+
+
+def test_links_lead_to_weights_beside_the_file_itself(copied: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As in the cache of a hub, whose snapshots are links to files in one folder."""
+    (snapshot := tmp_path / "snapshot").mkdir()
+    for file in copied.parent.iterdir():
+        (snapshot / file.name).symlink_to(file)
+    assert print_graph(pocketgraph.load(snapshot / "model.json")) == print_graph(pocketgraph.load(copied))
+    (snapshot / "model.json").unlink()
+    (snapshot / "model.json").write_bytes(copied.read_bytes())
+    with pytest.raises(FormatError, match="which is no file beside it"):
+        pocketgraph.load(snapshot / "model.json")
 
 
 def test_what_else_is_wrong_is_told(copied: pathlib.Path) -> None:

@@ -146,7 +146,15 @@ def test_a_signature_can_be_chosen(tmp_path: pathlib.Path, capsys: pytest.Captur
     for command in ("summarize", "plan", "benchmark_model"):
         assert call(command, model, "--signature=predict") == 0
         assert "of_numbers" in capsys.readouterr().out
-    assert call("verify", model, model, "--signature=predict") == 0
+    own_file = model / "saved_model.pb"
+    assert call("verify", own_file, model, "--signature=predict") == 0
+    np.savez(tmp_path / "data.npz", x=np.ones((2, 3), np.float32))
+    capsys.readouterr()
+    assert call("evaluate", own_file, "--data", tmp_path / "data.npz", "--signature=predict") == 0
+    assert "the signature" not in capsys.readouterr().err
+    pocketgraph.save(pocketgraph.freeze(model, signature="predict"), tmp_path / "net.pb")
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "--signature=predict") == 2
+    assert "no model here has signatures, as a SavedModel has" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no signature 'other'"):
         read_model(model, signature="other")
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from pocketgraph import evaluate, load, quantize, save
+from pocketgraph.datasets.class_labels import NO_LABEL, read_labels
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.accuracy_budget import AccuracyBudget
-from pocketgraph.quantization.class_names import class_names, labels_beside, labels_beside_detector
+from pocketgraph.quantization.class_names import class_names, labels_beside, labels_beside_detector, write_labels
 
 NAMES = ["cheap", "fair", "dear"]
 SAMPLES = np.random.default_rng(0).random((60, 3), np.float32)
@@ -121,3 +122,9 @@ def test_numbers_in_arrays_are_places_of_classes_whatever_these_are_called(tmp_p
     (found,) = evaluate(tmp_path / "net.pb", {"x": SAMPLES, "labels": SAMPLES.argmax(axis=1)})
     assert found.accuracy is not None
     assert found.accuracy.top1 == 1
+
+
+def test_a_last_class_without_a_name_is_read_again(tmp_path: pathlib.Path) -> None:
+    """As the blank of what reads letters is."""
+    write_labels(str(tmp_path / "labels.txt"), ["a", "", "b", ""])
+    assert read_labels(tmp_path / "labels.txt") == ["a", "", "b", NO_LABEL]

@@ -11,8 +11,8 @@ from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
 from pocketgraph.apps.text_feeds import feeds_behind_texts, may_read_texts
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError, option, path_of
-from pocketgraph.freezing.ready_models import for_session, read_model
+from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing.ready_models import for_session, has_signatures, read_model, refuse_signature_of_none
 from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -104,8 +104,7 @@ def verify(
         RunError: one of them does not run.
     """
     _check_options(b, engines, inputs, data, runs, shapes)
-    if signature is not None and not any(map(_is_directory, (a, b))):
-        raise UsageError("neither model is a SavedModel, which has signatures", hint=f"leave {option('signature')} out")
+    refuse_signature_of_none(signature, (a, b))
     a = _ready(a, outputs, signature, notify)
     b = None if b is None else _ready(b, outputs, signature, notify)
     reading = SampleReading(
@@ -166,11 +165,7 @@ def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, n
     """What a session takes for a model; only directories have signatures to choose from."""
     if isinstance(model, Graph):
         return model
-    return for_session(model, outputs, signature=signature if _is_directory(model) else None, notify=notify)
-
-
-def _is_directory(model: Model | None) -> bool:
-    return model is not None and not isinstance(model, Graph) and os.path.isdir(path_of(model))
+    return for_session(model, outputs, signature=signature if has_signatures(model) else None, notify=notify)
 
 
 def _with_switches(

@@ -25,6 +25,7 @@ LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 LABEL_ENDINGS = (".txt", ".pbtxt", ".csv", ".json")
 NO_LABEL = "???"
+MOST_ALIKE = 2  # names of a table of classes: ImageNet has two kinds of cranes
 NAME_COLUMNS = ("display_name", "name", "label", "class")
 PLACE_COLUMNS = ("index", "id")
 NAME_KEYS = ("labels", "id2label")  # of JSON that holds other settings, too
@@ -59,7 +60,10 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             its name.
     """
     if names is not None and len(names) < scores:
-        raise UsageError(f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores")
+        raise UsageError(
+            f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores",
+            hint=f"empty lines at its end are none; write {NO_LABEL} for a class without a name",
+        )
     if not classes:
         return None
     are_numbers = all(name.isdecimal() and int(name) < scores for name in classes)
@@ -219,7 +223,7 @@ def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[
 
     Raises:
         FormatError: the file is missing, too large for labels, not text in UTF-8 or UTF-16, or JSON or a map of
-            something else.
+            something else, or a table of samples.
     """
     place = os.fspath(path)
     if listed := listed_labels(place):
@@ -238,6 +242,10 @@ def read_labels(path: str | os.PathLike[str], *, is_named: bool = True) -> list[
     if place.lower().endswith(".json"):
         return _of_json(text, place, is_named=is_named)
     names = _of_table(text) if place.lower().endswith(".csv") else []
+    if max(Counter(name for name in names if name not in ("", NO_LABEL)).values(), default=0) > MOST_ALIKE:
+        raise FormatError(
+            "this table tells the class of samples; give the name of each class, a line each", where=place
+        )
     return names or [line.strip() for line in text.rstrip().splitlines()]
 
 

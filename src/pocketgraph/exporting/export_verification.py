@@ -32,7 +32,7 @@ MOST_ROUNDED_ELSEWHERE = 0.05
 """Of what a graph rounds once: the share of elements so near the middle of two codes that they may become the other."""
 NARROW_TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2}
 """What is written rounds such results once, the graph after each op."""
-LEAST_RUNS, MOST_RUNS = 3, 30  # runs that are timed
+MOST_RUNS = 30  # that are timed
 LONGEST = 1.0  # second of timing
 
 
@@ -267,7 +267,7 @@ def _other_codes(pairs: Sequence[tuple[Array, Array]]) -> tuple[int, int]:
 def _milliseconds(written: Written, entry: EntryPoint, feeds: Feeds) -> float:
     times: list[float] = []
     begun = time.perf_counter()
-    while len(times) < LEAST_RUNS or (len(times) < MOST_RUNS and time.perf_counter() - begun < LONGEST):
+    while not times or (len(times) < MOST_RUNS and time.perf_counter() - begun < LONGEST):
         if written.seconds is not None:
             times.append(written.seconds(entry.name, feeds))
         else:

@@ -116,7 +116,8 @@ def support(
     suffix = chosen.suffixes[0] if chosen.suffixes else ""
     with tempfile.TemporaryDirectory(prefix="pocketgraph-check-") as folder:
         try:
-            export_model(model, os.path.join(folder, f"model{suffix}"), chosen, arguments_of(chosen, {}))
+            path = os.path.join(folder, f"model{suffix}")
+            export_model(model, path, chosen, arguments_of(chosen, {}), is_timed=False)
         except LackingError as lacking:
             return Support(
                 chosen.name, ops, lacking.reasons, _grouped(model.graph, lacking.reasons, help_with),

@@ -224,6 +224,7 @@ def export_model(
     *,
     tolerance: float | None = None,
     force: bool = False,
+    is_timed: bool = True,
 ) -> Exported:
     """As ``export``, for a model that is open and a target that is chosen.
 
@@ -231,6 +232,7 @@ def export_model(
         path: the file or folder to write.
         arguments: the keyword arguments of its exporter.
         tolerance, force: as for ``export``.
+        is_timed: whether somebody wants to know how long a run takes.
     """
     check_target(path, is_folder=target.is_folder, force=force)
     refuse_finished(model.graph, "export")
@@ -245,6 +247,7 @@ def export_model(
         except LackingError as lacking:
             lacking.add_hint(help_with_refusal(model, target.name, lacking.reasons))
             raise
+        written.is_timed &= is_timed
         checks = (
             check_with_draws_fed(model, written, target.write, arguments, tolerance)
             if written.draws

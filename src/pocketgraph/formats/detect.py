@@ -21,7 +21,7 @@ CHECKPOINTS = frozenset((
     Kind.CHECKPOINT_DATA,
 ))  # fmt: skip
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
-KERAS_SUFFIXES = (".keras", ".h5")
+KERAS_SUFFIXES = (".keras", ".h5", ".hdf5")
 BESIDE_MODELS = ("keras_metadata.pb", "fingerprint.pb")
 """Files of SavedModels that hold no graph."""
 MOST_NAMED = 3  # of the models in a directory

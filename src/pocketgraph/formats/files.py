@@ -244,14 +244,15 @@ def check_place(path: PathLike, model: str | None = None) -> str:
     return target
 
 
-def path_below(folder: str, name: str) -> str:
-    """The real path of a name that a file tells, with slashes as in addresses; "" where it is none in the folder or
-    below."""
+def path_below(file: str, name: str) -> str:
+    """The real path of a name that a file tells, with slashes as in addresses; "" where it is none in the file's folder
+    or below. Of a link, as caches of downloads have them, it may also lie where the file itself does."""
     if not name or "\0" in name or "://" in name or os.path.isabs(name):
         return ""
-    root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, *name.split("/")))
-    return path if path.startswith(os.path.join(root, "")) else ""
+    folder = os.path.dirname(os.path.abspath(file))
+    path = os.path.realpath(os.path.join(folder, *name.split("/")))
+    roots = os.path.realpath(folder), os.path.dirname(os.path.realpath(file))
+    return path if path.startswith(tuple(os.path.join(root, "") for root in roots)) else ""
 
 
 def takes_bytes(path: str) -> bool:

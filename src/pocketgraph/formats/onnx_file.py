@@ -208,9 +208,8 @@ def _beside(where: str, facts: Mapping[str, str], size: int) -> Callable[[], np.
         FormatError: there is no such file, it is too short, or lies elsewhere.
     """
     name = facts.get("location", "")
-    folder = os.path.dirname(os.path.abspath(where))
-    path = path_below(folder, name)
-    if not where or os.path.dirname(path) != os.path.realpath(folder):
+    path = path_below(where, name) if where else ""
+    if not path:
         raise FormatError(f"the ONNX file keeps weights in '{name}', which is no file beside it", where=where)
     try:
         offset, length, whole = int(facts.get("offset", 0)), int(facts.get("length", size)), os.path.getsize(path)

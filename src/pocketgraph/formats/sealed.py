@@ -12,11 +12,12 @@ from __future__ import annotations
 import hmac
 import os
 import struct
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option
-from pocketgraph.formats.content import SEAL
+from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option, quoted
+from pocketgraph.formats.content import SEAL, Kind, of_content
 from pocketgraph.formats.files import PathLike, check_not_model, mapped, reason, write_atomically
 from pocketgraph.protobuf.wire import Buffer
 
@@ -43,7 +44,8 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     """Writes an encrypted copy of a file, whole or not at all.
 
     Raises:
-        UsageError: the key is not one, the file is sealed already or a directory, or the copy would replace it.
+        UsageError: the key is not one, the file is sealed already or a directory, its weights lie beside it, or the
+            copy would replace it.
         MissingExtraError: the package ``cryptography`` is not installed.
         FormatError: the file cannot be read.
     """
@@ -53,6 +55,9 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     content = mapped(source)
     if is_sealed(content):
         raise UsageError("the file is sealed already", where=os.fspath(source))
+    if of_content(content) in (Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS, Kind.KERAS_JSON):
+        hint = f"pocketgraph convert {quoted(os.fspath(source))} frozen.pb makes one file of both"
+        raise UsageError("the weights lie beside this file and would stay readable", where=os.fspath(source), hint=hint)
     check_not_model(os.fspath(target), os.fspath(source))
     write_atomically(target, sealed_chunks(content, key_bytes(key)))
 
@@ -184,9 +189,10 @@ def key_bytes(key: Key) -> bytes:
             raise UsageError(f"the key cannot be read: {reason(error)}", where=place) from None
     if isinstance(value, bytes | bytearray) and len(value) == KEY_BYTES:
         return bytes(value)
-    text = value.decode("ascii", "replace") if isinstance(value, bytes | bytearray) else value
+    if isinstance(value, bytes | bytearray):  # PowerShell's > writes UTF-16, other editors a mark in front of UTF-8
+        value = value.decode("utf-16" if value.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig", "replace")
     try:
-        found = bytes.fromhex(text.strip())
+        found = bytes.fromhex(value.strip())
     except (ValueError, AttributeError):
         found = b""
     if len(found) != KEY_BYTES:

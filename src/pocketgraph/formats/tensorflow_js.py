@@ -143,7 +143,7 @@ def _shard(name: object, where: str) -> str:
     """
     if not isinstance(name, str):
         raise FormatError(f"the manifest of weights names {name!r:.80} as a file", where=where)
-    path = path_below(os.path.dirname(os.path.abspath(where)), name)
+    path = path_below(where, name)
     if not path:
         raise FormatError(f"weights are to be in '{name}', which is no file beside it", where=where)
     if not os.path.isfile(path):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, UsageError, option
 from pocketgraph.formats import Kind, load
-from pocketgraph.formats.detect import of_directory
+from pocketgraph.formats.detect import identify, of_directory
 from pocketgraph.formats.meta_graph import main_signature, saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.assigned_values import STORED_VALUE
@@ -35,6 +35,10 @@ from pocketgraph.pages.quantities import counted
 _VECTOR = re.compile(r"(^|/)embeddings?(_\d+)?$", re.I)
 LIKELY = 4.5  # from which an end is a head of its own, such as a sigmoid behind weights
 MOST_NAMED = 3  # other outputs that a note names
+_SIGNED = {
+    Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY, Kind.DIRECTORY, Kind.META_GRAPH, Kind.META_GRAPH_TEXT,
+    Kind.TENSORFLOW_JS, Kind.MISSING,  # which is said when it is read
+}  # fmt: skip
 Tell = Callable[[str], None]
 
 
@@ -127,6 +131,17 @@ def for_session(
     if signature is None and not _is_trained(name):
         return name
     return read_model(name, outputs, signature=signature, notify=notify)
+
+
+def has_signatures(model: object) -> bool:
+    """Whether a model is the path of one whose signature may be chosen, as that of a SavedModel, or its own file."""
+    return isinstance(model, str | os.PathLike) and identify(training_dir.model_path(model)).kind in _SIGNED
+
+
+def refuse_signature_of_none(signature: str | None, models: Iterable[object]) -> None:
+    """Refuses a signature where no model has one to choose."""
+    if signature is not None and not any(map(has_signatures, models)):
+        raise UsageError("no model here has signatures, as a SavedModel has", hint=f"leave {option('signature')} out")
 
 
 def ready(

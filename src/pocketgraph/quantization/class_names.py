@@ -240,6 +240,7 @@ def judge_samples(names: Sequence[str], data: Dataset) -> bool:
 
 
 def write_labels(path: str, labels: Sequence[str]) -> None:
-    """Writes a labels file, in UTF-8; nothing where there are no labels."""
+    """Writes a labels file, in UTF-8; nothing where there are no labels. A last one that is empty becomes ???."""
     if labels:
-        write_atomically(path, "".join(f"{label}\n" for label in labels).encode())
+        names = [*labels[:-1], labels[-1].strip() or NO_LABEL]
+        write_atomically(path, "".join(f"{name}\n" for name in names).encode())

@@ -130,7 +130,7 @@ class Project:
             return None
         model = self.model if labelled else replace(self.model, labels=())
         try:
-            made = export_model(model, path, TARGETS[self.engine], options)
+            made = export_model(model, path, TARGETS[self.engine], options, is_timed=False)
         except DifferenceError as error:
             if self.engine != "tflite" or option("tolerance") not in error.hint:
                 raise

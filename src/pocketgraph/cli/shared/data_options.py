@@ -13,8 +13,6 @@ from pocketgraph.cli.shared.options import names, together
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
-MODEL_FILES = (".pb", ".pbtxt", ".tflite", ".onnx", ".meta")
-"""How the names of model files end, where a file may as well be what a model is given."""
 SIDE = click.IntRange(1, 1 << 14)  # pixels
 
 
@@ -24,13 +22,13 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
     Raises:
         UsageError: no model is given.
     """
-    from pocketgraph.formats.detect import Kind, model_at, of_directory
+    from pocketgraph.formats.detect import KERAS_SUFFIXES, MODEL_SUFFIXES, identify, model_at
 
     if graph:
         return graph, listed
     first = model_at(os.path.join(root_dir, listed[0])) if listed else ""
-    is_file = first.lower().endswith(MODEL_FILES) and os.path.isfile(first)
-    if is_file or (os.path.isdir(first) and of_directory(first) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY)):
+    is_named = first.lower().endswith(MODEL_SUFFIXES + KERAS_SUFFIXES)  # if it is missing, that is said
+    if is_named or (os.path.exists(first) and identify(first).next.startswith("pocketgraph ")):
         return listed[0], listed[1:]
     raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 

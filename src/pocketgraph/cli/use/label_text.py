@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import click
@@ -9,7 +10,7 @@ import click
 from pocketgraph.cli.shared.data_options import few_labels_option, few_threads_option, json_option, say, with_model
 from pocketgraph.cli.shared.options import labels_option, names
 from pocketgraph.cli.shared.output import echo, echo_json
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, quoted
 
 SHOWN = 60  # characters of a text
 
@@ -50,6 +51,8 @@ def command(
     graph, texts = with_model(graph, texts)
     if bool(texts) == bool(data):
         raise UsageError("give texts, or --data with a table or folder of them")
+    for text in filter(os.path.isfile, texts):
+        say(f"'{text}' is labelled as these letters, not what the file has; \"$(cat {quoted(text)})\" gives that")
     labeler = TextLabeler(
         graph, read_labels(labels) if labels else (), reader=reader, outputs=names(output_name or "") or None,
         threads=threads,

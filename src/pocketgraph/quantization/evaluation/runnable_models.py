@@ -15,6 +15,7 @@ from pocketgraph.datasets.class_scores import judged_outputs
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import other_sizes_hint
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
+from pocketgraph.formats.model_file_facts import model_bytes
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph, canonical, node_name
@@ -151,7 +152,7 @@ class GraphModel:
         from pocketgraph.runtime.feeding.feeds import FeedSpec
         from pocketgraph.runtime.tensor_names import feed_endpoints
 
-        self.path, self.size = path, os.path.getsize(path) if os.path.isfile(path) else None
+        self.path, self.size = path, model_bytes(path) or None
         self.graph = graph
         fed = {canonical(name): value for name, value in (values or {}).items()}
         self.switches = values_in_use(graph, [*fed, *(inputs or ())])
