@@ -328,6 +328,6 @@ def test_files_of_keras_are_told_from_files_of_weights(tmp_path: pathlib.Path) -
         assert identify(tmp_path / "old.hdf5").kind is kind
     for path in (tmp_path / "whole.h5", last):
         assert identify(path).next == f"pocketgraph summarize_graph --in_graph={path}"
-    assert identify(tmp_path).next == f"give what is inside, such as {best} or {last} or {tmp_path / 'whole.h5'}"
+    assert identify(tmp_path).next == f"give what is inside, such as {best} or {last} or {tmp_path / 'old.hdf5'}"
     (tmp_path / "net.pb").write_bytes(GRAPH_DEF)
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'net.pb'}"

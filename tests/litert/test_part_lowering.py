@@ -18,7 +18,7 @@ GRAPH = parse("""
     a = MatMul(x, w, T=float)
     b = BiasAdd(a, c, T=float)
     d = Relu(b, T=float)
-    e = Cumprod(d, axis, T=float, Tidx=int32)
+    e = CumulativeLogsumexp(d, axis, T=float, Tidx=int32)
     axis = Const(int32 1)
     f = Tanh(e, T=float)
     y = Mul(f, d, T=float)
