@@ -40,8 +40,8 @@ KEEPING_TYPE = (ELEMENTWISE - GIVING_BOOL - {"CAST", "SELECT", "SELECT_V2"}) | {
 }  # fmt: skip
 """Their results are of their first operand's type."""
 SIZED_BY_SHAPES = ELEMENTWISE | WEIGHTED | POOLS | {
-    "BATCH_MATMUL", "CONCATENATION", "DEPTH_TO_SPACE", "GATHER", "LOG_SOFTMAX", "PACK", "SOFTMAX", "SPACE_TO_DEPTH",
-    "UNPACK",
+    "BATCH_MATMUL", "BITCAST", "CONCATENATION", "DEPTH_TO_SPACE", "GATHER", "LOG_SOFTMAX", "PACK", "SOFTMAX",
+    "SPACE_TO_DEPTH", "UNPACK",
 }  # fmt: skip
 """What they make has sizes that follow from the shapes of what they take."""
 SIZED_BY_OPERANDS = frozenset((

@@ -221,6 +221,24 @@ def cast(emit: Emit, node: Node, source: Value) -> Value:
     return emit.add("CAST", [source], source.shape, target)
 
 
+@lowers("Bitcast", takes=("float", "int32"))
+def bits(emit: Emit, node: Node, source: Value) -> Value:
+    target, shape = emit.output()
+    if target not in (FLOAT, INT32):
+        raise emit.unsupported(f"LiteRT does not read the bits of {source.dtype.name} as {target.name}")
+    return source if target is source.dtype else emit.add("BITCAST", [source], shape, target)
+
+
+@lowers("BitwiseAnd", takes=("int32", "int32"))
+def sign_bits(emit: Emit, node: Node, source: Value, mask: Value) -> Value:
+    """Of a mask of nothing but the sign bit, as Keras tells -0 from 0 by before it looks for the largest number."""
+    lowest = np.iinfo(np.int32).min
+    if mask.constant is None or mask.constant.numpy().tolist() != lowest:
+        raise emit.unsupported("LiteRT has no operator for bits other than the sign")
+    zero = emit.const(0, np.int32)
+    return choice(emit, binary(emit, "LESS", source, zero, BOOL), emit.const(lowest, np.int32), zero)
+
+
 def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
     """Floats as small integers: as in TensorFlow, whole groups are limited to the type, what is left over is cut.
 
