@@ -128,12 +128,15 @@ class Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
-            if samples is None and (lengths := synthetic_lengths(graph, shapes, self.outputs, of_any_size=True)):
-                sizes = list(shapes[lengths[0]])
-                reading.notify(
-                    f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "
-                    f"{option('input_shape', 'shapes')}"
+            is_fixed = samples is None or (form == "tflite" and are_arrays(samples))  # of files the reading tells
+            if is_fixed and (lengths := synthetic_lengths(graph, shapes, self.outputs, of_any_size=True)):
+                sizes = ", ".join(f"{list(shapes[name])} for '{name}'" for name in lengths)
+                how = (
+                    f"; samples tell them, or {option('input_shape', 'shapes')}"
+                    if samples is None
+                    else ", as samples have"
                 )
+                reading.notify(f"the model leaves sizes open, and the file has {sizes}{how}")
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
         if form != "tflite":
             self.graph = in_float32(self.graph)
