@@ -21,16 +21,37 @@ def table(tmp_path: pathlib.Path, text: str) -> str:
 
 
 def test_a_column_of_classes_is_named_or_the_last(tmp_path: pathlib.Path) -> None:
-    (numbers,), classes = read_table(table(tmp_path, "label,a,b\n7,1,2\n8,3,4\n"), [2])
+    (numbers,), classes, _ = read_table(table(tmp_path, "label,a,b\n7,1,2\n8,3,4\n"), [2])
     np.testing.assert_array_equal(numbers, [[1, 2], [3, 4]])
     assert classes == ["7", "8"]
-    (numbers,), classes = read_table(table(tmp_path, "1,2,x\n"), [2])
+    (numbers,), classes, _ = read_table(table(tmp_path, "1,2,x\n"), [2])
     np.testing.assert_array_equal(numbers, [[1, 2]])
     assert classes == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Age,g_1,g_0,id,label\n30,5,4,7,1\n", ""),
+        ("id,g1,g2,age,label\n7,4,5,30,1\n", ""),
+        ("id,red,green,age,label\n7,4,5,30,1\n", "id, g_0 to g_1, age"),
+        ("7,4,5,30,1\n", "id, g_0 to g_1, age"),
+    ],
+)
+def test_columns_of_inputs_of_several_numbers_are_named_or_the_order_is_told(
+    tmp_path: pathlib.Path, text: str, told: str
+) -> None:
+    sizes = {"id": 1, "g": 2, "age": 1}
+    inputs = tuple(ModelInput(f"serving_default_{name}:0", (1, size), np.dtype("f")) for name, size in sizes.items())
+    data = open_dataset(table(tmp_path, text), inputs)
+    assert [array.tolist() for array in next(data.samples())] == [[[7]], [[4, 5]], [[30]]]
+    assert [told in note for note in data.notes()] == [True] * bool(told)
+    with pytest.raises(UsageError, match="column 4 is called 'id', but by the inputs' order that is column 1"):
+        open_dataset(table(tmp_path, "age,red,green,id\n30,4,5,7\n"), inputs)
+
+
 def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> None:
-    (numbers,), classes = read_table(table(tmp_path, "a,b,c,d,label\n1,2,3\n"), [2])
+    (numbers,), classes, _ = read_table(table(tmp_path, "a,b,c,d,label\n1,2,3\n"), [2])
     np.testing.assert_array_equal(numbers, [[1, 2]])
     assert classes == ["3"]
 
@@ -80,14 +101,14 @@ def test_names_of_tables_and_arrays_in_capitals(tmp_path: pathlib.Path) -> None:
 def test_tables_of_spreadsheets_with_semicolons(
     tmp_path: pathlib.Path, text: str, numbers: list[list[float]], classes: list[str]
 ) -> None:
-    (found,), named = read_table(table(tmp_path, text), [2])
+    (found,), named, _ = read_table(table(tmp_path, text), [2])
     np.testing.assert_array_equal(found, numbers)
     assert named == classes
 
 
 def test_numbers_in_tsv_files_may_have_a_decimal_comma(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.tsv").write_text("1,5\t-,25\ta, b\n")
-    (found,), named = read_table(str(tmp_path / "a.tsv"), [2])
+    (found,), named, _ = read_table(str(tmp_path / "a.tsv"), [2])
     np.testing.assert_array_equal(found, [[1.5, -0.25]])
     assert named == ["a, b"]
 
@@ -136,7 +157,7 @@ def test_columns_are_the_inputs_by_their_names(tmp_path: pathlib.Path) -> None:
 
 def test_columns_are_named_by_the_keys_of_any_signature(tmp_path: pathlib.Path) -> None:
     """TensorFlow 2 calls the placeholders of a signature 'decode' decode_a and decode_b."""
-    (a, b), classes = read_table(table(tmp_path, "b,y,a\n1,0,2\n3,1,4\n"), [1, 1], ["decode_a", "decode_b"])
+    (a, b), classes, _ = read_table(table(tmp_path, "b,y,a\n1,0,2\n3,1,4\n"), [1, 1], ["decode_a", "decode_b"])
     assert (a.ravel().tolist(), b.ravel().tolist(), classes) == ([2, 4], [1, 3], ["0", "1"])
 
 
@@ -159,7 +180,7 @@ def test_texts_for_a_file_without_what_reads_them_want_the_graph(tmp_path: pathl
 def test_tables_as_programs_of_windows_write_them(tmp_path: pathlib.Path) -> None:
     path, text = tmp_path / "a.tsv", "Länge\tBreite\tlabel\r\n0,5\t2,5\tgroß\r\n"
     path.write_text(text, encoding="utf-16", newline="")  # Excel's Unicode text
-    (numbers,), classes = read_table(str(path), [2])
+    (numbers,), classes, _ = read_table(str(path), [2])
     np.testing.assert_array_equal(numbers, [[0.5, 2.5]])
     assert classes == ["groß"]
     path.write_text(text, encoding="cp1252", newline="")
@@ -170,17 +191,17 @@ def test_tables_as_programs_of_windows_write_them(tmp_path: pathlib.Path) -> Non
 
 
 def test_long_numbers_of_classes_stay_apart(tmp_path: pathlib.Path) -> None:
-    _, classes = read_table(table(tmp_path, "1,2,9007199254740993\n3,4,9007199254740992\n5,6,7.0\n"), [2])
+    _, classes, _ = read_table(table(tmp_path, "1,2,9007199254740993\n3,4,9007199254740992\n5,6,7.0\n"), [2])
     assert classes == ["9007199254740993", "9007199254740992", "7"]
 
 
 def test_codes_of_classes_keep_their_zeros(tmp_path: pathlib.Path) -> None:
-    _, classes = read_table(table(tmp_path, "1,2,007\n3,4,42\n5,6,-1\n7,8, 3.0\n"), [2])
+    _, classes, _ = read_table(table(tmp_path, "1,2,007\n3,4,42\n5,6,-1\n7,8, 3.0\n"), [2])
     assert classes == ["007", "42", "-1", "3"]
 
 
 def test_rows_of_nothing_but_blanks_are_no_samples(tmp_path: pathlib.Path) -> None:
-    (numbers,), _ = read_table(table(tmp_path, "a,b\n1,2\n,\n3,4\n  \n"), [2])
+    (numbers,), _, _ = read_table(table(tmp_path, "a,b\n1,2\n,\n3,4\n  \n"), [2])
     assert numbers.tolist() == [[1, 2], [3, 4]]
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -21,6 +21,7 @@ SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
 MOST_VALUES = 50  # of a column of texts, that each can be a column of its own
 OTHER_SEPARATORS = (";", "\t")
+_NUMBERED = re.compile(r"_?\d{1,9}$")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
 
@@ -29,12 +30,13 @@ def is_table(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
-def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tuple[list[Array], list[str]]:
-    """The numbers of each input, float64 [rows, size], and the class of each row, if there is a column for it.
+def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tuple[list[Array], list[str], bool]:
+    """The numbers of each input, float64 [rows, size], the class of each row, if there is a column for it, and whether
+    names tell which columns are which input's.
 
-    A first row without a single number names the columns. Where each input takes one number and has a column of its
-    name, these are the inputs', in any order; else columns are those of the inputs in their order. One more, named
-    ``label``, ``class``, ``target`` or ``y``, or the last one, is the class.
+    A first row without a single number names the columns. Where each input has columns of its name, behind which there
+    is a number where it takes several, these are the inputs', in any order; else columns are those of the inputs in
+    their order. One more, named ``label``, ``class``, ``target`` or ``y``, or the last one, is the class.
 
     Args:
         path: of the file.
@@ -57,7 +59,7 @@ def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tu
             where=path,
             hint=_help_with_width(width, wanted, rows[0]),
         )
-    order = _named(head[:width], sizes, names)
+    order = by_name = _named(path, head[:width], sizes, names)
     at = _class_column(head[:width], order, width) if width > wanted else -1
     order = order or [index for index in range(width) if index != at]
     numbers, classes = np.empty((len(rows), wanted)), []
@@ -81,18 +83,51 @@ def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tu
         if at >= 0:
             classes.append(class_name(row[at]))
     ends = np.cumsum([0, *sizes])
-    return [numbers[:, first:last] for first, last in pairwise(ends)], classes
+    return [numbers[:, first:last] for first, last in pairwise(ends)], classes, bool(by_name)
 
 
-def _named(head: Sequence[str], sizes: Sequence[int], names: Sequence[str]) -> list[int]:
-    """The columns of inputs that take one number each, by their names; none where not each input has one."""
+def _named(path: str, head: Sequence[str], sizes: Sequence[int], names: Sequence[str]) -> list[int]:
+    """The columns of inputs by their names, of several numbers ``name_0``, ``name_1``, …; none where not each has its.
+
+    Raises:
+        UsageError: an input's column is not where it would be read by the inputs' order.
+    """
     columns = [name.strip().lower() for name in head]
+    stems = [_NUMBERED.sub("", name) for name in columns]
     wanted = [name.lower() for name in names]
-    prefix = signature_prefix(wanted, columns) if wanted else ""
+    prefix = signature_prefix(wanted, {*columns, *stems}) if wanted else ""
     wanted = [name.removeprefix(prefix) for name in wanted]
-    if set(sizes) != {1} or len(set(wanted)) < len(sizes) or not all(columns.count(name) == 1 for name in wanted):
+    if len(set(wanted)) < len(sizes):
         return []
-    return [columns.index(name) for name in wanted]
+    found = [[at for at, name in enumerate(columns) if name == one] for one in wanted]
+    found = [
+        at if len(at) == size else _numbered(columns, stems, one)
+        for at, size, one in zip(found, sizes, wanted, strict=True)
+    ]
+    if [len(at) for at in found] == [*sizes]:
+        return [*chain.from_iterable(found)]
+    starts = [sum(sizes[:at]) for at in range(len(sizes))]
+    for at, start, size in zip(found, starts, sizes, strict=True):
+        if len(sizes) > 1 and len(at) == size and at[0] not in (start, start + 1):  # perhaps behind a class
+            raise UsageError(
+                f"column {at[0] + 1} is called '{columns[at[0]]}', but by the inputs' order that is column {start + 1}",
+                where=path,
+                hint=f"name the columns of all inputs: {columns_by_order(wanted, sizes)}; or leave the head out",
+            )
+    return []
+
+
+def _numbered(columns: Sequence[str], stems: Sequence[str], name: str) -> list[int]:
+    """The columns that are called so and a number, by that number."""
+    found = [at for at, stem in enumerate(stems) if stem == name != columns[at]]
+    return sorted(found, key=lambda at: int(columns[at].removeprefix(name).lstrip("_")))
+
+
+def columns_by_order(names: Sequence[str], sizes: Sequence[int]) -> str:
+    """The columns in the inputs' order, as they may be called."""
+    return ", ".join(
+        name if size == 1 else f"{name}_0 to {name}_{size - 1}" for name, size in zip(names, sizes, strict=True)
+    )
 
 
 def _class_column(head: Sequence[str], taken: Sequence[int], width: int) -> int:

@@ -43,6 +43,7 @@ class Dataset:
         classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
         targets: the numbers that the model should give for each sample, float64 [samples, size]; None when unknown.
         rate: samples a second of what the model hears.
+        unnamed_columns: what the columns of a table were taken for that does not name them; else empty.
     """
 
     place: str
@@ -55,6 +56,7 @@ class Dataset:
     targets: Array | None = None
     rate: int = USUAL_RATE
     behind_texts: Callable[[Sequence[Array]], list[Array]] | None = None
+    unnamed_columns: str = ""
 
     def __len__(self) -> int:
         return len(self.files) if self.files else len(self.arrays[0]) if self.arrays else 0
@@ -191,6 +193,8 @@ class Dataset:
         if self.is_unscaled:
             scaling = f"{option('input_mean')} and {option('input_std')} scale them"
             yield f"{self.place}: values from 0 to 255 are fed as they are; {scaling}"
+        if self.unnamed_columns:
+            yield f"{self.place}: columns are taken as {self.unnamed_columns}; a first row of these names tells others"
         others = self.other_rates()
         if others:
             rates = " or ".join(f"{rate:,}" for rate in sorted(others))
@@ -379,7 +383,9 @@ def _of_source(
         return Dataset(name, inputs, files, scaling=scaling, classes=classes)
     if csv_tables.is_table(name):
         sizes, names = [math.prod(item.shape) for item in inputs], [item.column for item in inputs]
-        columns, classes = csv_tables.read_table(name, sizes, names)
-        return Dataset(name, inputs, [], [*columns], scaling, classes, targets=class_labels.numbers_of(classes))
+        columns, classes, is_named = csv_tables.read_table(name, sizes, names)
+        order = "" if is_named or len(inputs) == 1 else csv_tables.columns_by_order(names, sizes)
+        targets = class_labels.numbers_of(classes)
+        return Dataset(name, inputs, [], [*columns], scaling, classes, targets=targets, unnamed_columns=order)
     files, classes = file_lists.of_list(name)
     return Dataset(name, inputs, files, scaling=scaling, classes=classes)
