@@ -70,8 +70,29 @@ def test_answers_are_those_of_keras(name: str, engine: str | None, tmp_path: pat
     check(written(tmp_path, name), name, engine)
 
 
+@pytest.mark.parametrize("kind", ["float16", "V2"])
+def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pathlib.Path) -> None:
+    """As a model of the policy float16 or bfloat16 has them; h5py knows no type for the second."""
+    path = written(tmp_path, "norms_keras3.h5")
+    with h5py.File(path, "a") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        for name in names:
+            if isinstance(file[name], h5py.Dataset):
+                array = file[name][()].astype(np.float32)
+                high = (array.view(np.uint32) >> 16).astype(np.uint16)
+                del file[name]
+                file[name] = array.astype(np.float16) if kind == "float16" else high.view("V2")
+    graph = pocketgraph.load(path)
+    with np.load(io.BytesIO(content("norms_keras3.npz"))) as golden, Session(graph) as session:
+        found = session.run(list(graph.outputs), {graph.inputs[0]: golden["in0"]})
+        for at, value in enumerate(found):
+            assert value.dtype == np.float32
+            np.testing.assert_allclose(value, golden[f"out{at}"], rtol=0.02, atol=0.02)
+
+
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 107
+    assert len(NAMES) == 113
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }

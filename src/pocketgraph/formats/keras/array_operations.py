@@ -163,7 +163,7 @@ def one_hot(call: OperationCall) -> KerasTensor:
     made = call.writer.add(
         "OneHot", value, call.writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1
     )
-    return made._replace(dtype=FLOAT)
+    return made._replace(dtype=call.writer.float_type)
 
 
 def _reduced(call: OperationCall, op: str, value: KerasTensor, *, keeps: bool = True) -> KerasTensor:

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import DType, Node, const, opdefs
 from pocketgraph.graph.attr import AttrValue
-from pocketgraph.graph.dtype import FLOAT, INT32, STRING
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, STRING
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.tensor import Array
 
@@ -68,7 +68,7 @@ class ModelNodes:
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
         self._mask_readers: dict[str, list[tuple[str, str]]] = {}
-        self._constants: dict[str, KerasTensor] = {}
+        self._constants: dict[tuple[str, DType], KerasTensor] = {}
         self._endings: dict[tuple[str, str], list[str]] = {}
         for name in weights:
             first, *inner, last = name.split("/") if "/" in name else ("", name)
@@ -113,13 +113,15 @@ class ModelNodes:
         is_one = all(np.array_equal(self.weights[one], self.weights[inside[0]]) for one in inside[1:])
         return inside[0] if inside and is_one else None  # a layer that others share is stored with each
 
-    def constant(self, name: str) -> KerasTensor:
-        """The constant of a stored weight, made once however many calls read it."""
-        if name not in self._constants:
+    def constant(self, name: str, float_type: DType) -> KerasTensor:
+        """The constant of a stored weight, floats in this type, made once however many calls read it."""
+        key = name, float_type
+        if key not in self._constants:
             array = self.weights[name]
+            array = array.astype(float_type.numpy, copy=False) if array.dtype.kind == "f" else array
             made = self.put(const(claim_name(name, self.taken), array))
-            self._constants[name] = KerasTensor(made, array.shape, DType.of_numpy(array.dtype))
-        return self._constants[name]
+            self._constants[key] = KerasTensor(made, array.shape, DType.of_numpy(array.dtype))
+        return self._constants[key]
 
 
 class LayerWriter:
@@ -130,6 +132,8 @@ class LayerWriter:
         owners: the names of layers that its weights may be stored under: its own, and its wrappers'.
         kind: its class.
         config: what the file says of it.
+        float_type: what it computes in, and what FLOAT stands for in its rule: DOUBLE where its policy is float64.
+            Those of 16 bits are computed in FLOAT.
         model: where its nodes go.
         has_own_mask: whether the call says itself which steps count.
         given, named: what the call has by place and by name, with tensors as values; of a call inside another nothing.
@@ -148,6 +152,9 @@ class LayerWriter:
         self.layer = str(config.get("name", call))
         self.owners = (self.layer, *wrappers)
         self.scope, self.call = scope, call
+        policy = config.get("dtype")
+        policy = policy["config"].get("name") if isinstance(policy, Mapping) else policy
+        self.float_type = DOUBLE if policy == "float64" else FLOAT
         self.given: Sequence[Any] = ()
         self.named: Mapping[str, Any] = {}
         self.has_own_mask = False
@@ -166,6 +173,7 @@ class LayerWriter:
         kind, told = str(described["class_name"]), described["config"]
         config = told if isinstance(told, Mapping) else {"layers": told}
         inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.owners)
+        inner.float_type = inner.float_type if "dtype" in config else self.float_type
         if kind not in self.model.rules:
             raise inner.refuse("is of a kind that is not read inside another")
         return inner, self.model.rules[kind]
@@ -187,7 +195,7 @@ class LayerWriter:
         Raises:
             FormatError: none is stored, or several could be meant.
         """
-        return self.model.constant(self._stored(name, other))
+        return self.model.constant(self._stored(name, other), self.float_type)
 
     def array(self, name: str) -> Array:
         """The elements of a weight of the layer, in float64."""
@@ -206,6 +214,7 @@ class LayerWriter:
 
     def const(self, value: Any, name: str, dtype: DType = INT32) -> KerasTensor:
         """A constant of the call."""
+        dtype = self.float_type if dtype is FLOAT else dtype
         array = np.asarray(value, dtype.numpy)
         made = const(claim_name(f"{self.call}/{name}", self.model.taken), array, dtype)
         return KerasTensor(self.model.put(made), array.shape, dtype)
@@ -224,7 +233,7 @@ class LayerWriter:
             inputs: one entry an argument of the op.
             dims: the sizes of its first output; by default those of the first input.
             name: in the call's scope; by default the op's.
-            attrs: attributes; those that the inputs say need not be given.
+            attrs: attributes; those that the inputs say need not be given, others that are FLOAT are ``float_type``.
         """
         definition = opdefs.definition(op)
         made: dict[str, AttrValue] = {}
@@ -236,7 +245,8 @@ class LayerWriter:
                 made[argument.number_attr] = len(values)
             if argument.type_attr:
                 made[argument.type_attr] = values[0].dtype
-        node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **attrs})
+        told = {key: self.float_type if held is FLOAT and key not in made else held for key, held in attrs.items()}
+        node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **told})
         (dtype, *_) = opdefs.output_dtypes(node)
         first = inputs[0] if inputs and isinstance(inputs[0], KerasTensor) else KerasTensor("", ())
         return KerasTensor(self.model.put(node), first.dims if dims is None else dims, dtype or FLOAT)
@@ -301,8 +311,8 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
 
 
 def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    """A tensor of whole numbers as floats; another as it is."""
-    return value if value.dtype is FLOAT else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
+    """A tensor in the floats that a layer computes in."""
+    return value if value.dtype is writer.float_type else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
 
 
 def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[KerasTensor]:
@@ -316,10 +326,10 @@ def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[Kera
         return [*values]
     if STRING in types:
         raise writer.refuse("puts texts and numbers together, which is not read")
-    wide = FLOAT
+    wide = writer.float_type
     if not any(dtype.is_floating for dtype in types):
         wide = DType.of_numpy(np.result_type(*(dtype.numpy for dtype in types)))
-        wide = FLOAT if wide.is_floating else wide  # of int64 and uint64
+        wide = writer.float_type if wide.is_floating else wide  # of int64 and uint64
     return [
         value if value.dtype is wide else writer.add("Cast", value, SrcT=value.dtype, DstT=wide) for value in values
     ]

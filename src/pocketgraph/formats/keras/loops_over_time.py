@@ -159,7 +159,7 @@ def _wait_for(writer: LayerWriter, time: KerasTensor, outside: Collection[str]) 
 def _array(writer: LayerWriter, length: KerasTensor, of: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
     """An array of tensors, and its flow."""
     array = writer.add("TensorArrayV3", length, dims=(2,), dtype=of.dtype)
-    return array, KerasTensor(f"{array.ref}:1", (), FLOAT)
+    return array, KerasTensor(f"{array.ref}:1", ())
 
 
 def _filled(

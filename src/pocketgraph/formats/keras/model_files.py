@@ -329,7 +329,8 @@ class _HeldFile:
         """The elements of a dataset."""
         item = self._at(path)
         try:
-            if item.dtype.kind not in "fiub":
+            is_bfloat16 = item.dtype == np.dtype("V2")
+            if item.dtype.kind not in "fiub" and not is_bfloat16:
                 raise FormatError(f"'{path}' holds no numbers, but {item.dtype}", where=self.where)
             size = max(item.nbytes, math.prod(item.chunks or (0,)) * item.dtype.itemsize)
             if item.is_virtual or item.external or size > self._left or _unpacks_beyond(item):
@@ -338,6 +339,7 @@ class _HeldFile:
                 )
             self._left -= size
             found: Array = np.asarray(item[()])
+            found = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if is_bfloat16 else found
         except DAMAGED as error:
             raise self._damaged(error) from None
         return found

@@ -49,7 +49,7 @@ class OperationCall(NamedTuple):
         is_new = self.writer.model.version.startswith("3.")
         numbers = [np.asarray(one) for one in given if not isinstance(one, KerasTensor)]
         if is_new and not like.is_floating and any(one.dtype.kind == "f" for one in numbers):
-            like = FLOAT
+            like = self.writer.float_type
         made = [self.tensor(place, *names, like=like) for place, names in (first, second)]
         return of_one_type(self.writer, made) if is_new else made
 

@@ -26,7 +26,7 @@ from pocketgraph.formats.keras.layer_writer import (
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.operations import unit_length
 from pocketgraph.formats.keras.window_layers import with_bias
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
+from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT
 
 
 def dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
@@ -96,11 +96,18 @@ def normalization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return scaled(writer, value, 1 / deviation, -mean / deviation)
 
 
-def layer_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+def layer_norm(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
     """The moments of the example, over one or more axes."""
-    writer.expect(rms_scaling=False)
+    value = as_float(writer, given)
     axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
-    return _with_offset(writer, _standardized(writer, value, axes), axes)
+    centred = _centred(writer, value, axes)
+    if writer.config.get("rms_scaling", False):  # Keras divides by the deviation from the mean, and keeps this
+        made = writer.add("Mul", value, writer.add("Rsqrt", _variance(writer, centred, axes)), dims=value.dims)
+        return writer.add("Mul", made, _along(writer, "gamma", value.dims, axes))
+    made = _with_offset(writer, _by_deviation(writer, centred, axes), axes)
+    if given.dtype.is_integer and writer.model.version.startswith("3."):  # Keras 3 cuts off the fractions then
+        made = as_float(writer, writer.add("Cast", made, SrcT=made.dtype, DstT=given.dtype))
+    return made
 
 
 def group_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -199,7 +206,7 @@ def relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
 
 def leaky_relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     slope = writer.config.get("alpha", writer.config.get("negative_slope", 0.3))
-    return writer.add("LeakyRelu", inputs[0], alpha=float(np.ravel(slope)[0]))
+    return writer.add("LeakyRelu", inputs[0], alpha=float(np.float32(np.ravel(slope)[0])))
 
 
 def prelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -271,17 +278,6 @@ def repeat_vector(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     )
 
 
-def embedding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    """The row of a table for each number."""
-    table = writer.weight("embeddings")
-    if value.dtype is FLOAT:
-        value = writer.add("Cast", value, SrcT=FLOAT, DstT=INT32)
-    rows = writer.add("GatherV2", table, value, writer.const(0, "axis"), dims=(*value.dims, table.dims[-1]))
-    if not writer.config.get("mask_zero", False):
-        return rows
-    return rows._replace(mask=writer.add("NotEqual", value, writer.const(0, "padding", value.dtype), name="mask"))
-
-
 def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Steps whose elements all have one value do not count, and are zero."""
     differs = writer.add(
@@ -327,7 +323,12 @@ def merge(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
         return one
 
     made = reduce(both, of_one_type(writer, inputs))
-    return scaled(writer, made, 1 / len(inputs)) if writer.kind == "Average" else made
+    if writer.kind != "Average":
+        return made
+    if made.dtype.is_integer:
+        wide = FLOAT if made.dtype.numpy.itemsize < 4 else DOUBLE
+        writer.float_type, made = wide, writer.add("Cast", made, SrcT=made.dtype, DstT=wide)
+    return scaled(writer, made, 1 / len(inputs))
 
 
 def concatenate(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
@@ -375,7 +376,7 @@ RULES: dict[str, Rule] = {
     "ParametricSoftplus": parametric_softplus, "SReLU": s_relu,
     "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
-    "Embedding": embedding, "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,
+    "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,
     "Merge": cosine,
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(

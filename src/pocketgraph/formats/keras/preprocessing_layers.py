@@ -43,7 +43,7 @@ def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
         most = limits.max if limits.bits < 32 else np.nextafter(np.float32(limits.max), np.float32(0))
         made = writer.add("Minimum", made, writer.const(most, "most", FLOAT))
         made = writer.add("Maximum", made, writer.const(limits.min, "least", FLOAT))
-    return writer.add("Cast", made, SrcT=FLOAT, DstT=given.dtype)
+    return writer.add("Cast", made, SrcT=made.dtype, DstT=given.dtype)
 
 
 def random_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
@@ -119,8 +119,8 @@ def category_encoding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     if len(inputs) > 1:
         raise writer.refuse("weighs its counts, which is not read")
     (value,) = inputs
-    if value.dtype is FLOAT:
-        value = writer.add("Cast", value, SrcT=FLOAT, DstT=INT32)
+    if value.dtype.is_floating:
+        value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT32)
     writer.config = {"output_mode": "multi_hot", **writer.config}
     return encoded(writer, value, int(writer.config["num_tokens"]))
 
@@ -220,8 +220,8 @@ def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     made = encoded(writer, found, int(limit or first + len(words)))
     if weighed:
         return _weighed(writer, made, first)
-    is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
-    return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+    is_whole = made.dtype.is_floating and writer.model.version.startswith("3.")
+    return writer.add("Cast", made, SrcT=made.dtype, DstT=INT64) if is_whole else made
 
 
 def _weighed(writer: LayerWriter, counts: KerasTensor, first: int) -> KerasTensor:
@@ -295,8 +295,8 @@ def text_vectorization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         )  # fmt: skip
     if mode == "tf_idf":
         return _weighed(writer, made, first)
-    is_whole = made.dtype is FLOAT and writer.model.version.startswith("3.")
-    return writer.add("Cast", made, SrcT=FLOAT, DstT=INT64) if is_whole else made
+    is_whole = made.dtype.is_floating and writer.model.version.startswith("3.")
+    return writer.add("Cast", made, SrcT=made.dtype, DstT=INT64) if is_whole else made
 
 
 def _pieces(writer: LayerWriter, value: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -371,7 +371,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         (*KEEP_TYPES, "AugMix", "CutMix", "RandAugment", "RandomElasticTransform", "RandomErasing", "RandomFlip",
          "RandomGaussianBlur", "RandomPerspective", "RandomRotation", "RandomSharpness", "RandomShear",
-         "RandomTranslation", "RandomZoom"), augmentation,
+         "RandomTranslation", "RandomZoom", "Solarization"), augmentation,
     ),
     "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
     "Discretization": discretization, "Hashing": hashing, "HashedCrossing": hashed_crossing,

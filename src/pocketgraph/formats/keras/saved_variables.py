@@ -29,7 +29,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "BatchNormalization": (*NORMS, "moving_mean", "moving_variance"), "LayerNormalization": NORMS,
     "Attention": ("scale", "concat_score_weight"), "AdditiveAttention": ("scale",),
     "LayerScale": ("gamma",), "RMSNormalization": ("scale",), "GroupNormalization": NORMS,
-    "Embedding": ("embeddings",), "PReLU": ("alpha",),
+    "Embedding": ("embeddings",), "ReversibleEmbedding": ("embeddings", "reverse_embeddings"), "PReLU": ("alpha",),
     "Normalization": ("mean", "variance", "count"), "TextVectorization": ("idf_weights",),
     "StringLookup": ("idf_weights",), "IntegerLookup": ("idf_weights",),
 }  # fmt: skip
@@ -137,6 +137,8 @@ def _named(
     wanted = [
         name for name in names
         if all(config.get(switch, True) for switch in SWITCHES.get(name, ()))
+        and not (name == "beta" and config.get("rms_scaling"))
+        and not (name == "reverse_embeddings" and config.get("tie_weights"))
         and (name != "concat_score_weight" or config.get("score_mode") == "concat")
     ]  # fmt: skip
     if arrays and len(arrays) != len(wanted):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, as_float
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.operations import OPERATIONS, operation
 from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.order import reachable
@@ -192,6 +192,13 @@ class _NestedModel:
             return inner.written(values)[1]
         self.nodes.note_mask_readers(layer.kind, name, values)
         writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
+        if layer.operation is None:  # Keras gives a layer floats of the type that it computes in
+            values = [
+                as_float(writer, value)._replace(mask=value.mask) if value.dtype.is_floating else value
+                for value in values
+            ]
+        elif any(value.dtype is DOUBLE for value in values):
+            writer.float_type = DOUBLE
         made = self._by_rule(writer, layer, values, index)
         results = made if isinstance(made, list) else [made]
         is_operation = layer.operation is not None

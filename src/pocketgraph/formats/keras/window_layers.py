@@ -296,12 +296,14 @@ def resized(
         if method not in KERNELS or len(sizes) < 4:
             raise writer.refuse(f"has interpolation={method}, which is not read of these sizes")
         scales = writer.const([sizes[2] / sizes[0], sizes[3] / sizes[1]], "scales", FLOAT)
-        return writer.add(
+        made = writer.add(
             "ScaleAndTranslate", value, writer.sizes(wanted), scales, writer.const([0, 0], "translation", FLOAT),
             dims=dims, name="", kernel_type=KERNELS[method], antialias=is_smooth,
         )  # fmt: skip
-    settings: dict[str, AttrValue] = {} if method == "area" else {"half_pixel_centers": is_centred}
-    return writer.add(RESIZES[method], value, writer.sizes(wanted), dims=dims, name="", **settings)
+    else:
+        settings: dict[str, AttrValue] = {} if method == "area" else {"half_pixel_centers": is_centred}
+        made = writer.add(RESIZES[method], value, writer.sizes(wanted), dims=dims, name="", **settings)
+    return as_float(writer, made) if value.dtype is writer.float_type else made  # TensorFlow gives float32
 
 
 RULES: dict[str, Rule] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketgraph.formats.keras import (
     attention_layers,
+    embedding_layers,
     locally_connected_layers,
     loops_over_time,
     plain_layers,
@@ -183,7 +184,7 @@ def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
-    **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
+    **embedding_layers.RULES, **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
     "SpectralNormalization": spectral_norm,
