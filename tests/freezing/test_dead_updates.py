@@ -475,6 +475,22 @@ def test_an_assignment_that_is_given_what_was_read_takes_what_its_variable_holds
         ("Tile(read, ones, T=float, Tmultiples=int32)", [10, 20]),
         ("Tile(read, two, T=float, Tmultiples=int32)", [1, 2, 1, 2]),
         ("Transpose(read, nought, T=float, Tperm=int32)", [10, 20]),
+        ("Split(zero, read, T=float, num_split=1)", [10, 20]),
+        ("SplitV(read, two, zero, T=float, Tlen=int32, num_split=1)", [10, 20]),
+        ("Pack(read, T=float, N=1, axis=1)", [[10], [20]]),
+        ("AddN(read, T=float, N=1)", [10, 20]),
+        ("AccumulateNV2(read, T=float, N=1, shape=[2])", [1, 2]),
+        ("Sum(read, empty, T=float, Tidx=int32)", [10, 20]),
+        ("Max(read, nought, T=float, Tidx=int32)", 2),
+        ("ReverseV2(read, empty, T=float, Tidx=int32)", [10, 20]),
+        ("ReverseV2(read, nought, T=float, Tidx=int32)", [2, 1]),
+        ("BroadcastTo(read, two, T=float, Tidx=int32)", [10, 20]),
+        ("PadV2(read, none, scale, T=float, Tpaddings=int32)", [10, 20]),
+        ('MirrorPad(read, none, T=float, Tpaddings=int32, mode="REFLECT")', [10, 20]),
+        ("Cast(read, SrcT=float, DstT=float)", [10, 20]),
+        ('CheckNumerics(read, T=float, message="")', [10, 20]),
+        ("EnsureShape(read, T=float, shape=[2])", [10, 20]),
+        ("Relu(read, T=float)", [1, 2]),
     ],
 )
 def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, expected: list[object]) -> None:
@@ -484,6 +500,8 @@ def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, exp
         v = VariableV2(dtype=float, shape=[2])
         sizes = Const(int32 [2, 1])
         one = Const(int32 1)
+        zero = Const(int32 0)
+        empty = Const(int32 [], shape=[0])
         nought = Const(int32 [0])
         noughts = Const(int32 [0, 0])
         both = Const(int32 [1, 1])
@@ -503,6 +521,42 @@ def test_what_was_read_changes_with_its_variable_in_another_shape(view: str, exp
     assert not [line for line in report.warnings if "no edge" in line]
     with Session(report.graph) as session:
         assert session.run(["y"], {"x": np.float32([10, 20])})[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("Transpose(read, turned, T=float, Tperm=int32)", [[10], [20]]),
+        ("Sum(read, zero, T=float, Tidx=int32)", [10, 20]),
+        ("Min(v, zero, T=float, Tidx=int32, keep_dims=true)", [[10, 20]]),
+        ("Prod(read, one, T=float, Tidx=int32)", [2]),
+        ("ReverseV2(read, noughts, T=float, Tidx=int32)", [[10, 20]]),
+        ("StridedSlice(v, noughts, ones, ones, T=float, Index=int32, shrink_axis_mask=1)", [10, 20]),
+        ("Cumsum(read, zero, T=float, Tidx=int32)", [[1, 2]]),
+    ],
+)
+def test_what_was_read_changes_with_its_variable_without_axes_of_one(view: str, expected: list[object]) -> None:
+    """The values are those of TensorFlow 1.15's session."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 2])
+        v = VariableV2(dtype=float, shape=[1, 2])
+        zero = Const(int32 0)
+        one = Const(int32 1)
+        noughts = Const(int32 [0])
+        ones = Const(int32 [1])
+        turned = Const(int32 [1, 0])
+        read = Identity(v, T=float)
+        view = {view}
+        write = Assign(v, x, ^view, T=float)
+        scale = Const(float 1)
+        y = Mul(view, scale, ^write, T=float)
+    """)
+    report = freeze_with_report(
+        graph, ["y", "x"], {"v": Tensor.from_numpy(np.float32([[1, 2]]))}, control_flow="lower",
+        repair=["updates", "references"],
+    )  # fmt: skip
+    with Session(report.graph) as session:
+        assert session.run(["y"], {"x": np.float32([[10, 20]])})[0].tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.assignments import new_value, value_op
 from pocketgraph.freezing.constant_substitution import reading_value
+from pocketgraph.freezing.shared_memory import RESHAPED
 from pocketgraph.freezing.variable_accesses import UNCHANGED, Accesses, AccessFinder, Use, results_and_effects
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.freezing.written_loops import RoundValue, beside, frame_of
@@ -290,7 +291,7 @@ class _Copies:
         while waiting:
             name, port, _ = parse_ref(waiting[-1])
             node = self._graph[name]
-            count = len(node.data_inputs) if node.op in MERGE else 1
+            count = len(node.data_inputs) if node.op in MERGE else 1 + (node.op == "Split")
             sources = node.data_inputs[port:] if node.op == "IdentityN" else node.data_inputs
             is_inside = node.op in ENTER and frame_of(node) in self._frames  # where the value goes round
             sources = () if node.op in FUNCTION_CALLS or is_inside else sources[:count]
@@ -300,8 +301,9 @@ class _Copies:
                 waiting += left[::-1]
                 continue
             inner = [self._made.get((canonical(ref), value), ref) for ref in sources]
-            copy = inner[0] if inner else value
-            if inner and (node.op in BINARY_SWITCHES | ENTER | VIEWS | MERGE or node.attr("new_axis_mask", 0)):
+            copy = inner[-1] if inner else value
+            changes = node.attr("new_axis_mask", 0) or node.attr("shrink_axis_mask", 0)
+            if inner and (node.op in BINARY_SWITCHES | ENTER | VIEWS | MERGE | RESHAPED or changes):
                 copy = claim_name(f"{name}/value", self.taken)
                 op = node.op.removeprefix("Ref")
                 kept = {key: held for key, held in node.attrs.items() if key != "_output_shapes"}  # of the handle

@@ -12,6 +12,7 @@ from pocketgraph.formats import function_def
 from pocketgraph.freezing.assignments import divides_in_turn, value_op
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
+from pocketgraph.freezing.shared_memory import takes_everything
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.freezing.written_loops import LoopOrder, WrittenLoop, in_turn, written_loops
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
@@ -27,8 +28,6 @@ from pocketgraph.graph.op_traits import (
     REFERENCE_VARIABLES,
     REFERENCES,
     VIEWS,
-    slice_masks,
-    sliced_axes,
 )
 from pocketgraph.graph.order import descendants, on_branches, reachable
 
@@ -40,36 +39,6 @@ SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES) | JOINS
 
 UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
-
-
-def takes_everything(graph: Graph, node: Node, shape: Shape) -> bool:
-    """Whether a node gives its first input, of this shape, as it is or with more axes of 1, as far as constants say so:
-    TensorFlow's kernels hand on its memory then."""
-    if node.op not in ("Slice", "StridedSlice", "Pad", "Tile", "Transpose"):
-        return False
-    refs = list(node.data_inputs[1:])
-    if node.op == "StridedSlice" and graph.producer(refs[2]).op == "Fill":  # what tf.strided_slice makes of no strides
-        refs[2] = graph.producer(refs[2]).data_inputs[1]
-    told = [graph.constant(ref) for ref in refs]
-    values = [one.numpy().ravel().tolist() for one in told if one is not None]
-    if len(values) < len(told) or not values:
-        return False
-    count = len(values[0])
-    if node.op == "Slice":
-        sizes = [-1 if shape.rank == count and size == shape[at] else size for at, size in enumerate(values[1])]
-        return [values[0], sizes] == [[0] * count, [-1] * count]
-    if node.op == "StridedSlice":
-        masks = slice_masks(node.attr)
-        axes = sliced_axes(masks, count)
-        for at, axis in axes.items():
-            size = shape[axis] if shape.rank is not None and len(axes) <= shape.rank else None
-            begins = masks["begin"] >> at & 1 or values[0][at] == 0
-            ends = masks["end"] >> at & 1 or (size is not None and values[1][at] >= size)
-            if not (begins and ends) or masks["shrink_axis"] >> at & 1:
-                return False
-        return all(stride == 1 for stride in values[2])
-    whole = {"Pad": [[0] * count], "Tile": [[1] * count]}
-    return values == whole.get(node.op, [[*range(count)]])
 
 
 class Accesses(NamedTuple):
@@ -150,7 +119,7 @@ class AccessFinder:
                 )
                 if is_reference and (shares or node.op in FUNCTION_CALLS):
                     reads.add(node.name)
-                    if shares and (places == [0] or node.op in JOINS):
+                    if shares and (places == [int(node.op == "Split")] or node.op in JOINS):
                         copies.add(node.name)
                         ports = places if node.op == "IdentityN" else range(2 if node.op in BINARY_SWITCHES else 1)
                         given = [f"{node.name}:{port}" for port in ports]
@@ -355,7 +324,8 @@ class _BranchesOfUses:
         ref = next(ref for ref in use.data_inputs if canonical(ref) in self._holders)
         while canonical(ref) in self._holders and self._graph.producer(ref).data_inputs:
             found.append(ref)
-            ref = self._graph.producer(ref).data_inputs[0]
+            inputs = self._graph.producer(ref).data_inputs
+            ref = next((one for one in inputs if canonical(one) in self._holders), inputs[0])
         return found[::-1]
 
     def _of(self, name: str) -> set[tuple[str, bool]]:
