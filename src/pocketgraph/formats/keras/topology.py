@@ -197,8 +197,8 @@ class _NestedModel:
                 as_float(writer, value)._replace(mask=value.mask) if value.dtype.is_floating else value
                 for value in values
             ]
-        elif any(value.dtype is DOUBLE for value in values):
-            writer.float_type = DOUBLE
+        else:
+            writer.float_type = DOUBLE if any(value.dtype is DOUBLE for value in values) else FLOAT
         made = self._by_rule(writer, layer, values, index)
         results = made if isinstance(made, list) else [made]
         is_operation = layer.operation is not None

@@ -303,7 +303,10 @@ def resized(
     else:
         settings: dict[str, AttrValue] = {} if method == "area" else {"half_pixel_centers": is_centred}
         made = writer.add(RESIZES[method], value, writer.sizes(wanted), dims=dims, name="", **settings)
-    return as_float(writer, made) if value.dtype is writer.float_type else made  # TensorFlow gives float32
+    stays = writer.kind == "UpSampling2D" and not writer.model.version.startswith(
+        "3."
+    )  # what TensorFlow gives, float32
+    return as_float(writer, made) if value.dtype is writer.float_type and not stays else made
 
 
 RULES: dict[str, Rule] = {
