@@ -9,7 +9,7 @@ x [?, ?, 8] ─ SHAPE ─ CONCATENATION [?, ?, 2, 3] ─────────
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -21,6 +21,8 @@ from pocketgraph.litert.sizes.size_operands import Element, SizeOperand, constan
 
 Axes: TypeAlias = "tuple[int | None, ...]"
 """Of each axis of a result, that of what it was made of; None for one of size 1 that was put in."""
+SizeOf: TypeAlias = "int | tuple[Value, int]"
+"""A number, or a tensor and which of its axes has that size."""
 
 
 def unit_axes(source: tuple[int, ...], target: tuple[int, ...]) -> Axes | None:
@@ -71,34 +73,53 @@ def joined_rows(reshape: Operation, producers: Mapping[Value, Operation]) -> tup
 
 def with_joined_rows(reshape: Operation, source: Value, count: int) -> tuple[Value, list[Operation]]:
     """As ``with_unit_axes``, for what ``joined_rows`` gives."""
-    first, made = part_of_shape(source, (0, count), reshape.nodes)
-    rest = constant(reshape.outputs[0].shape[count:])
-    target = Value("", INT32, (len(reshape.outputs[0].shape),))
-    joining = Operation("CONCATENATION", [first, rest], [target], {"axis": 0, "activation": ""}, reshape.nodes)
-    options = {key: value for key, value in reshape.options.items() if key != "new_shape"}
-    return target, [*made, joining, reshape.replace(inputs=[reshape.inputs[0], target], options=options)]
+    rest = reshape.outputs[0].shape[count:]
+    return with_sizes_of(reshape, 1, [*((source, axis) for axis in range(count)), *rest])
 
 
 def with_unit_axes(reshape: Operation, axes: Axes) -> tuple[Value, list[Operation]]:
     """The vector that such a reshape takes, and the operations that make it and reshape."""
-    source = reshape.operands[0]
+    return with_sizes_of(reshape, 1, [1 if axis is None else (reshape.operands[0], axis) for axis in axes])
+
+
+def with_sizes_of(operation: Operation, at: int, elements: Sequence[SizeOf]) -> tuple[Value, list[Operation]]:
+    """The vector of these elements, and the operations that make it and the operation that takes it as an input.
+
+    Args:
+        operation: as it was lowered for some sizes; it stays as it is.
+        at: the place of the input.
+        elements: each a number, or of which tensor it is the size of which axis.
+    """
     pieces: list[Value] = []
-    operations: list[Operation] = []
-    for start, axis in enumerate(axes):
-        if axis is None:
-            pieces.append(constant([1]))
-        elif not start or axes[start - 1] != axis - 1:
-            stop = next((at for at in range(start, len(axes)) if axes[at] != axis + at - start), len(axes))
-            piece, made = part_of_shape(source, (axis, axis + stop - start), reshape.nodes)
+    made: list[Operation] = []
+    start = 0
+    while start < len(elements):
+        first, stop = elements[start], start + 1
+        while stop < len(elements) and _follows(first, elements[stop], stop - start):
+            stop += 1
+        if isinstance(first, int):
+            pieces.append(constant([each for each in elements[start:stop] if isinstance(each, int)]))
+        else:
+            value, axis = first
+            piece, taking = part_of_shape(value, (axis, axis + stop - start), operation.nodes)
             pieces.append(piece)
-            operations += made
+            made += taking
+        start = stop
     target = pieces[0]
     if len(pieces) > 1:
-        target = Value("", INT32, (len(axes),))
+        target = Value("", INT32, (len(elements),))
         joining = {"axis": 0, "activation": ""}
-        operations.append(Operation("CONCATENATION", [*pieces], [target], joining, reshape.nodes))
-    options = {key: value for key, value in reshape.options.items() if key != "new_shape"}
-    return target, [*operations, reshape.replace(inputs=[source, target], options=options)]
+        made.append(Operation("CONCATENATION", [*pieces], [target], joining, operation.nodes))
+    options = {key: value for key, value in operation.options.items() if key != "new_shape"}
+    inputs = [*operation.inputs[:at], target, *operation.inputs[at + 1 :]]
+    return target, [*made, operation.replace(inputs=inputs, options=options)]
+
+
+def _follows(first: SizeOf, other: SizeOf, distance: int) -> bool:
+    """Whether an element is that many places behind another in what both are taken of."""
+    if isinstance(first, int) or isinstance(other, int):
+        return isinstance(first, int) and isinstance(other, int)
+    return other[0] is first[0] and other[1] == first[1] + distance
 
 
 def part_of_shape(value: Value, axes: tuple[int, int], nodes: tuple[str, ...]) -> tuple[Value, list[Operation]]:
