@@ -315,6 +315,15 @@ SEVERAL_SIZES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     y = StridedSlice(x, begin, end, steps, T=float, Index=int32, begin_mask=1, end_mask=5)""",
         lambda x: x[:, 1:-1, 1:],
     ),
+    "chosen": (
+        """
+    none = ZerosLike(x, T=float)
+    most = Const(float 3.0)
+    full = Fill(shape, most, T=float, index_type=int32)
+    is_above = Greater(x, none, T=float)
+    y = SelectV2(is_above, full, x, T=float)""",
+        lambda x: np.where(x > 0, np.float32(3), x),
+    ),
     "alike": (
         """
     y = BatchMatMulV2(x, x, T=float, adj_y=true)""",

@@ -8,11 +8,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.operator_traits import BINARY
+from pocketgraph.litert.operator_traits import BINARY, ELEMENTWISE, GIVING_BOOL
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import RESIZES
 from pocketgraph.litert.sizes.size_operands import constant
 
+BROADCASTS = BINARY | {"SELECT_V2"} | (GIVING_BOOL & ELEMENTWISE)
+"""Operators for which a constant of size 1 serves a larger operand."""
 OWN_SIZE = -1
 """The place of what tells how an operation takes a size off the shape of its input."""
 TAKES_SIZES = {
@@ -87,8 +89,8 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
                 return f"other sizes need other operators{where}"
         elif not _equal(a, b):
             merged: Value | list[int] | None = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
-            if one.code in BINARY:  # a constant of size 1 serves a larger operand
-                merged = _repeated(a, b)
+            if one.code in BROADCASTS:
+                merged = _repeated(one, at, b)
             elif one.code == "SLICE" and at == 2:
                 merged = _to_the_end(one, two)
             if merged is None and at == 1 and one.code in RESIZES:
@@ -131,13 +133,21 @@ def _equal(a: Value, b: Value) -> bool:
     return bool(np.array_equal(a.constant.numpy(), b.constant.numpy(), equal_nan=a.dtype.numpy.kind == "f"))
 
 
-def _repeated(a: Value, b: Value) -> Value | None:
-    """The constant of size 1 where both repeat it along the one axis that they differ in, as states of zeros do."""
+def _repeated(operation: Operation, at: int, b: Value) -> Value | None:
+    """The constant of size 1 where it and ``b`` repeat it along the axes that they differ in, as states of zeros do,
+    and another operand has these."""
+    a = operation.operands[at]
     axes = [axis for axis, (x, y) in enumerate(zip(a.shape, b.shape, strict=False)) if x != y]
-    if len(a.shape) != len(b.shape) or len(axes) != 1 or a.dtype is not b.dtype:
+    if len(a.shape) != len(b.shape) or not axes or a.dtype is not b.dtype:
+        return None
+    behind = [axis - len(a.shape) for axis in axes]
+    others = [value.shape for value in operation.operands if value.constant is None]
+    if not all(
+        any(shape[axis:][:1] == a.shape[axis:][:1] for shape in others if len(shape) >= -axis) for axis in behind
+    ):
         return None
     first, other = a.content.numpy(), b.content.numpy()
-    one = first.take([0], axes[0])
+    one = first[tuple(slice(1 if axis in axes else None) for axis in range(first.ndim))]
     if not ((first == one).all() and (other == one).all()):
         return None
     constant = Constant.of(one)
