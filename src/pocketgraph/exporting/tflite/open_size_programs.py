@@ -42,7 +42,7 @@ class Opened(NamedTuple):
     """A program for open sizes.
 
     Attributes:
-        program: its shapes are those for the entry point's ``sizes``.
+        program: its shapes are those for the entry point's ``sizes``, or for lengths of ``FEW`` made up as 1.
         shapes: the shape of each value that has open sizes, -1 for each.
         other: the entry point with other sizes, by which to see that the file can be resized.
     """
