@@ -133,14 +133,17 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
     try:
         first = program(_with_sizes(entry, axes, FIRST_BATCH, 0))
         other = grown = program(_with_sizes(entry, axes, OTHER_BATCH, 1))
+        tried = [compared(first, other)]
+        if tried[0].why:
+            return tried[0].why
         if not is_batch_alone:
             grown = program(_with_sizes(entry, axes, OTHER_BATCH, 0))
         is_computed = any(node.op in LOOK_AT_SIZES for node in model.graph)
         far = program(_with_sizes(entry, axes, FAR_BATCH, 3)) if is_computed else None
     except PocketgraphError as error:
         return error.what
-    tried = [compared(first, each) for each in (other, far) if each is not None]
-    if not tried[0].why and any(isinstance(told, list) for _, _, told in tried[0].patched):
+    tried += [compared(first, far)] if far is not None else []
+    if any(isinstance(told, list) for _, _, told in tried[0].patched):
         tried += [compared(first, each) for each in _uneven(entry, axes, program)]
     pairs, patched, _ = tried[0]
     for further in tried:
