@@ -438,3 +438,46 @@ def test_layers_that_keras_quantized_or_gave_lora_are_refused(tmp_path: pathlib.
         with pytest.raises(FormatError, match=told) as caught:
             pocketgraph.load(path)
         assert hint in str(caught.value.hint)
+
+
+def made_by(kind: str, **settings: Any) -> dict[str, Any]:
+    """A layer's call with a tensor ``x``, and what else the call has, as Keras 3 writes it; ``m`` is another tensor."""
+    config = settings.pop("config", {})
+    tensors = {name: {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}} for name in "xm"}
+    args = [tensors.get(one, one) for one in settings.pop("args", "x")]
+    kwargs = {name: tensors.get(one, one) for name, one in settings.items()}
+    called = {"args": args, "kwargs": kwargs}
+    return {"class_name": kind, "name": "y", "config": {"name": "y", **config}, "inbound_nodes": [called]}
+
+
+@pytest.mark.parametrize(
+    ("version", "layer", "said"),
+    [
+        ("3.15.1", made_by("UnitNormalization", args="xm"), "is given a tensor as its argument 2"),
+        ("3.15.1", made_by("UnitNormalization", args=""), "takes 1 input, and is given 0"),
+        ("3.15.1", made_by("UnitNormalization", scales="m"), "is given a tensor as its scales"),
+        ("3.15.1", made_by("UnitNormalization", mask="m"), "is given a mask"),
+        ("3.15.1", made_by("MultiHeadAttention", args="xx", query_mask="m"), "is given a tensor as its query_mask"),
+        ("3.15.1", made_by("Attention", args=["x", "m"]), "is given a tensor as its argument 2"),
+        ("3.15.1", made_by("Bidirectional", initial_state="m"), "is given the state of one way alone"),
+        ("2.15.0", made_by("Dropout", config={"rate": 0.5}, training=True), "is called with training=True"),
+        ("2.15.0", made_by("LSTM", config={"dropout": 0.5}, training=True), "is called with training=True"),
+    ],
+)
+def test_no_argument_of_a_call_is_overlooked(
+    version: str, layer: dict[str, Any], said: str, tmp_path: pathlib.Path
+) -> None:
+    given = [
+        {"class_name": "InputLayer", "name": name, "config": {"name": name, "batch_shape": [None, 4, 3]}}
+        for name in "xm"
+    ]
+    ends = {"input_layers": [["x", 0, 0], ["m", 0, 0]], "output_layers": [["y", 0, 0]]}
+    described = {"class_name": "Functional", "config": {"layers": [*given, layer], **ends}}
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w") as file, io.BytesIO() as weights:
+        h5py.File(weights, "w").close()
+        file.writestr("config.json", json.dumps(described))
+        file.writestr("metadata.json", json.dumps({"keras_version": version}))
+        file.writestr("model.weights.h5", weights.getvalue())
+    with pytest.raises(FormatError, match=f"the layer 'y' .*{said}"):
+        pocketgraph.load(path)

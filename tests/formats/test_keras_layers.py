@@ -65,7 +65,7 @@ def test_tensorflow_takes_its_loops_and_no_node_is_for_nothing(name: str, tmp_pa
 
 
 def test_both_makers_are_there() -> None:
-    assert len(MODELS) == 22
+    assert len(MODELS) == 24
     assert {name.partition(".")[0] for name in MODELS} == {"of_keras", "of_tensorflow_js"}
 
 

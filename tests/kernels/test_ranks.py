@@ -49,6 +49,11 @@ def test_what_is_said() -> None:
     assert wrong_input("Add", [(2,), (3,)]) == ""
 
 
+def test_a_number_of_numpy_is_looked_at_as_an_array_is() -> None:
+    with pytest.raises(RunError, match="spectrogram must be 3-dimensional"):
+        evaluate(Node("n", "Mfcc", ()), [np.ones((3, 4), np.float32), np.int32(8000)])
+
+
 def first_goldens() -> Iterator[Case]:
     """The goldens of ops in the table, whose inputs TensorFlow took."""
     for family in FAMILIES:

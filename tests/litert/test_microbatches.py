@@ -172,7 +172,7 @@ def test_there_are_as_many_parts_as_weights_and_threads_allow(
         assert found[0].inputs[0].shape[0] * count == batch
 
 
-@pytest.mark.parametrize(("batch", "threads", "count"), [(8, 2, 4), (6, 2, 2), (2, 2, 2), (3, 3, 3)])
+@pytest.mark.parametrize(("batch", "threads", "count"), [(8, 2, 4), (6, 2, 6), (14, 2, 14), (2, 2, 2), (3, 3, 3)])
 def test_weights_are_read_seldom_where_the_batch_allows_it(
     batch: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +223,15 @@ def test_a_cache_without_room_does_not_keep_a_batch_from_being_computed(
     expected = Session(model, engine="reference").run("y:0", {"x:0": x})
     with Session(model, threads=2, cache_dir=tmp_path) as session:
         assert_close(session.run("y:0", {"x:0": x}), expected, 1e-5)
+
+
+def test_a_batch_that_stays_whole_has_one_file_for_all_threads(tmp_path: pathlib.Path) -> None:
+    model = graph("y = MatMul(x, w, T=float)\n", (8, 64), w=floats(64, 1024))
+    expected = Session(model, engine="reference").run("y:0", {"x:0": (x := floats(8, 64))})
+    for threads in (1, 2, 3, 2):
+        with Session(model, threads=threads, cache_dir=tmp_path, engine="litert") as session:
+            assert_close(session.run("y:0", {"x:0": x}), expected, 1e-5)
+    assert len(list(tmp_path.rglob("*.tflite"))) == 1
 
 
 def test_weights_that_are_packed_once_serve_all_threads(tmp_path: pathlib.Path) -> None:

@@ -156,3 +156,25 @@ def test_what_many_ways_lead_to_is_looked_at_once() -> None:
 
     lines_of_a_first_run(1)  # what is imported, once
     assert lines_of_a_first_run(20) < 3 * lines_of_a_first_run(10)  # not 2 to the power of 10 times as many
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rounds", [3, 40])
+def test_counters_that_overflow_are_no_warnings(rounds: int) -> None:
+    """The least number by -1 is itself, where a loop is unrolled and where its rounds are counted."""
+    body = """
+        less = Sub(least_in, i, T=int32)
+        q = FloorDiv(less, sign_in, T=int32)
+        f = Cast(q, SrcT=int32, DstT=float)
+        next = AddV2(v, f, T=float)
+    """
+    text = f"""
+        x = Placeholder(dtype=float, shape=[2])
+        n = Const(int32 {rounds})
+        least = Const(int32 -2147483648)
+        sign = Const(int32 -1)
+    """
+    graph = parse(text + counted_loop("n", body, given={"least": "int32", "sign": "int32"}))
+    with Session(graph) as session, Session(graph, engine="reference") as reference:
+        feeds = {"x": np.ones(2, np.float32)}
+        np.testing.assert_allclose(session.run("y", feeds), reference.run("y", feeds))

@@ -97,6 +97,26 @@ def test_with_a_lowering_it_is_part_of_what_litert_runs() -> None:
     assert not calls
 
 
+def test_a_lowering_may_give_back_its_output() -> None:
+    feeds = {"x": np.random.default_rng(1).standard_normal((1, 32, 32, 8)).astype(np.float32)}
+    clip_to([], shape=lambda call: call.shape(0), lowering=lambda emit, _: emit.add("RELU", [emit.input(0)], [2]))
+    with Session(network()) as session:
+        assert "gives [2] for output 0" in str(session.plan("y", feeds))
+    remove_kernel("Clip01")
+    calls: list[int] = []
+
+    def minimum(emit: Any, node: Any) -> Any:
+        x, most = emit.input(0), emit.const(np.float32(node.attr("limit")), np.float32)
+        return emit.add("MINIMUM", [emit.add("RELU", [x], x.shape), most], x.shape)
+
+    clip_to(calls, shape=lambda call: call.shape(0), lowering=minimum)
+    with Session(network(), engine="litert", check="never") as session:
+        found = session.run("y", feeds)[0]
+    assert not calls
+    with Session(network(), engine="reference") as session:
+        np.testing.assert_allclose(found, session.run("y", feeds)[0], rtol=1e-5, atol=1e-5)
+
+
 def test_a_lowering_that_refuses_leaves_the_op_to_numpy() -> None:
     def refuses(emit: Any, node: Any) -> None:
         raise emit.unsupported("not today")

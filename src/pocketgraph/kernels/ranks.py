@@ -92,7 +92,7 @@ def checked(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     right_before: set[tuple[tuple[int, ...], ...]] = set()  # in a loop the same shapes come in every round
 
     def refuse(inputs: Sequence[Any]) -> None:
-        if all(isinstance(value, np.ndarray) for value in inputs):
+        if all(isinstance(value, (np.ndarray, np.generic)) for value in inputs):
             said = wrong_input(op, [value.shape for value in inputs])
             if said:
                 raise RunError(f"{op}: {said}")

@@ -37,31 +37,43 @@ def lookup(
     if folder is None:
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
-    name = of_microbatches(name, threads) if may_be_cut(input_specs, opener) else name
     try:
-        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
 
 
 def open_part(
-    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool = False
+    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
-    """As ``open_entry``, of the program for so many threads, where there is one.
+    """As ``open_entry``, of the program for parts of a batch, or for so many threads, where there is one. What takes
+    a batch whole is another engine's until it is noted that LiteRT does not cut it for so many threads.
 
     With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
     """
     names = (name,) if threads == 1 else (of_several_threads(name), name)
-    for each in names:
+    cut = (of_microbatches(name, threads),) if may_be_cut(specs, opener) else ()
+    for each in (*cut, *names):
         found = open_entry(folder, each, threads, opener, whole=whole)
         if found is None and in_tiers:
             found = open_entry(folder, first_tier(each), threads, opener, whole=whole)
             if isinstance(found, Executable):
                 found.next_tier = folder, each
-        if found is not None:
+        if (
+            isinstance(found, Executable)
+            and cut
+            and each in names
+            and not cache.noted(found.about, UNCUT, str(threads))
+        ):
+            found.close()
+        elif found is not None:
             return found
     return None
+
+
+UNCUT = "uncut"
+"""The note of a part whose batch stays whole, by the number of threads."""
 
 
 def of_several_threads(name: str) -> str:
@@ -70,8 +82,8 @@ def of_several_threads(name: str) -> str:
 
 
 def of_microbatches(name: str, threads: int) -> str:
-    """The name of a part's program whose batch so many threads compute part by part where that pays, by the name of
-    the one that other engines run whole."""
+    """The name of a part's program whose batch so many threads compute part by part, by the name of
+    the one for the whole."""
     return short_digest(f"{name} microbatches of {threads} threads".encode(), 20)
 
 

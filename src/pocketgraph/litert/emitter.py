@@ -99,9 +99,7 @@ class Emit(Operands[Value]):
                     raise Unsupported(said, node.name)
         self._rounds = node.op != "Cast" and (node.op in JUMPING or not self._is_narrow(f"{node.name}:0"))
         start = len(self.operations)
-        given = lowering(self, node)
-        for port, value in enumerate([] if given is None else given if isinstance(given, list) else [given]):
-            self.result(value, port)
+        self.results(lowering(self, node))
         for operation in self.operations[start:]:
             if any(value.size * value.dtype.size > self._most for value in operation.outputs):
                 raise Unsupported("its result would take more memory than one may", node.name)
@@ -287,6 +285,11 @@ class Emit(Operands[Value]):
         self.operations.append(Operation(code, list(inputs), made, options, (self._node.name,), may_code, whole))
         self.computed.update(made)
         return made
+
+    def results(self, given: Value | list[Value] | None) -> None:
+        """Says what the node at hand yields by what its lowering gave back."""
+        for port, value in enumerate([] if given is None else given if isinstance(given, list) else [given]):
+            self.result(value, port)
 
     def result(self, value: Value, port: int = 0) -> None:
         """Says what the node at hand yields."""

@@ -15,6 +15,7 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cached_executable import (
+    UNCUT,
     first_tier,
     lookup,
     may_be_cut,
@@ -82,13 +83,11 @@ def compile(
     name, folder, found = "", None, None
     if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
-        whole_name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
-        name = of_microbatches(whole_name, threads) if may_be_cut(input_specs, opener) else whole_name
+        name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
         if folder is not None:
-            found = _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
-            if found is None and with_program and name != whole_name:
-                name = whole_name
-                found = _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+            found = _kept(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
+            if found is None and with_program:
+                found = _kept(folder, name, threads, opener, {}, in_tiers=in_tiers, whole=whole)
         if found is not None and not with_program:
             return found
     from pocketgraph.litert.part_lowering import lowered
@@ -104,8 +103,15 @@ def compile(
     if len(program.operations) > MOST_OPERATORS:
         raise Unsupported(f"it would be {len(program.operations):,} operators, more than LiteRT opens in time")
     count = 1
+    uncut = False
     if folder is not None and not with_program and may_be_cut(input_specs, opener):
         program, count = _in_microbatches(program, threads, without)
+        uncut = count == 1
+        name = name if uncut else of_microbatches(name, threads)
+        found = _kept(folder, name, threads, opener, {}, in_tiers=in_tiers, whole=whole) if uncut else None
+        if found is not None and found.kept_as is not None:
+            cache.note(*found.kept_as, UNCUT, str(threads), True)
+            return found
     may_wait = folder is not None and in_tiers
     is_first = may_wait and _has_computed_tiles(program)
     optimize(program, FIRST_TIER.union(without) if is_first else without)
@@ -135,6 +141,8 @@ def compile(
         packs=not whole and DIRECT_PACKING not in without,
         ahead=AHEAD not in without,
     )
+    if uncut and made.kept_as is not None:
+        cache.note(*made.kept_as, UNCUT, str(threads), True)
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
@@ -152,7 +160,7 @@ def _in_microbatches(program: Program, threads: int, without: Collection[str]) -
 
 
 def _kept(
-    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool
+    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool
 ) -> Executable | None:
     """The part that the cache has under this name; None where it has none.
 
@@ -160,7 +168,7 @@ def _kept(
         Unsupported: it was tried before, and gave other results than the reference engine, or the engine refuses it.
     """
     try:
-        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, specs, in_tiers=in_tiers, whole=whole)
     except RunError as error:
         raise Unsupported(error.what) from error
     if isinstance(found, str):

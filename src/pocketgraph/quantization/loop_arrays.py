@@ -7,7 +7,6 @@ stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,12 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS as LITERT_LOWERINGS
-from pocketgraph.litert.lowering import MOVED, Function, Lowering
+from pocketgraph.litert.lowering import MOVED, Lowering
 from pocketgraph.litert.program import Value
 from pocketgraph.runtime.unrolling.array_origins import COUNTS, written
 
-LOWERINGS: dict[str, Lowering] = {}
-"""By op. They are not among those of ``litert/lowerings``: in a session, parts take no arrays in and give none out."""
 UPDATED = ("float", "int32", "int64", "int8", "bool")
 """The element types that DYNAMIC_UPDATE_SLICE takes."""
-
-
-def _lowers(*ops: str) -> Callable[[Function], Function]:
-    def register(function: Function) -> Function:
-        LOWERINGS.update(dict.fromkeys(ops, function))
-        return function
-
-    return register
 
 
 def _array(emit: Emit, node: Node, flow: int) -> Value:
@@ -40,7 +29,6 @@ def _array(emit: Emit, node: Node, flow: int) -> Value:
     return emit.input(0 if node.op.startswith("TensorList") else flow)
 
 
-@_lowers("TensorArrayV3")
 def begin_array(emit: Emit, node: Node) -> None:
     if node.attr("dynamic_size", False):
         raise emit.unsupported("an array that grows has no LiteRT form")
@@ -48,7 +36,6 @@ def begin_array(emit: Emit, node: Node) -> None:
     emit.bind(f"{node.name}:1", _zeros(emit, node, size, node.dtype("dtype"), node.shape("element_shape")))
 
 
-@_lowers("TensorListReserve")
 def reserve(emit: Emit, node: Node) -> Value:
     size = int(emit.static(1, "the size of a list"))
     sizes = emit.static_or_none(0)
@@ -72,10 +59,6 @@ def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | No
     return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)
 
 
-_lowers("TensorListFromTensor", "TensorListStack")(lambda emit, node: emit.input(0))
-
-
-@_lowers("TensorArrayScatterV3")
 def scatter(emit: Emit, node: Node) -> Value:
     value, array = emit.input(2), emit.input(3)
     if not _is_whole(emit, value.shape[0]) or value.shape != array.shape:
@@ -89,14 +72,12 @@ def _is_whole(emit: Emit, size: int) -> bool:
     return indices is not None and np.array_equal(indices.reshape(-1), np.arange(size))
 
 
-@_lowers("TensorArrayReadV3", "TensorListGetItem")
 def read(emit: Emit, node: Node) -> Value:
     array = emit.require(_array(emit, node, 2), *MOVED)
     index = emit.reshape(emit.input(1), ())
     return emit.add("GATHER", [array, index], array.shape[1:], axis=0, batch_dims=0)
 
 
-@_lowers("TensorArrayWriteV3", "TensorListSetItem")
 def write(emit: Emit, node: Node) -> Value:
     array, value = emit.require(_array(emit, node, 3), *UPDATED), emit.input(2)
     if value.shape != array.shape[1:] or value.dtype is not array.dtype:
@@ -111,7 +92,6 @@ def write(emit: Emit, node: Node) -> Value:
     return emit.add("DYNAMIC_UPDATE_SLICE", [array, update, index], array.shape)
 
 
-@_lowers("TensorArrayGatherV3", "TensorListGather")
 def gather(emit: Emit, node: Node) -> Value:
     array = emit.require(_array(emit, node, 2), *MOVED)
     if not _is_whole(emit, array.shape[0]):
@@ -120,17 +100,14 @@ def gather(emit: Emit, node: Node) -> Value:
     return array
 
 
-@_lowers(*COUNTS)
 def size(emit: Emit, node: Node) -> Value:
     return emit.const(_array(emit, node, 1).shape[0], np.int32)
 
 
-@_lowers("TensorArrayCloseV3")
 def close(emit: Emit, node: Node) -> None:
     """Only frees memory."""
 
 
-@_lowers("StridedSlice")
 def slice_of_round(emit: Emit, node: Node) -> Any:
     """``x[:, i]`` of a number ``i`` that changes is a row that is gathered; any other slice is as it is elsewhere."""
     begin = emit.graph.find_producer(emit.ref(1))
@@ -155,3 +132,14 @@ def _computed_axis(emit: Emit, node: Node, begin: Node) -> int | None:
     others = sum(1 << at for at in range(len(begin.data_inputs)) if at != axis)
     is_whole = masks["begin_mask"] & masks["end_mask"] & others == others
     return axis if is_whole and masks["shrink_axis_mask"] == 1 << axis else None
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "TensorArrayV3": begin_array, "TensorListReserve": reserve, "TensorArrayCloseV3": close,
+    **dict.fromkeys(("TensorListFromTensor", "TensorListStack"), lambda emit, node: emit.input(0)),
+    "TensorArrayScatterV3": scatter, **dict.fromkeys(("TensorArrayReadV3", "TensorListGetItem"), read),
+    **dict.fromkeys(("TensorArrayWriteV3", "TensorListSetItem"), write),
+    **dict.fromkeys(("TensorArrayGatherV3", "TensorListGather"), gather),
+    **dict.fromkeys(COUNTS, size), "StridedSlice": slice_of_round,
+}  # fmt: skip
+"""By op. They are not among those of ``litert/lowerings``: in a session, parts take no arrays in and give none out."""

@@ -150,7 +150,7 @@ def _lowering(op: str, lowering: Lowering) -> Lowering:
     def checked(emit: Emit, node: Node) -> None:
         first = len(emit.operations)
         try:
-            lowering(emit, node)
+            emit.results(lowering(emit, node))
         except (PocketgraphError, *MALFORMED):
             raise
         except Exception as error:  # whatever somebody's code raises

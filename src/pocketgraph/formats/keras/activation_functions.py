@@ -19,6 +19,7 @@ OPS = {
 }  # fmt: skip
 """Those that are one op."""
 IDENTITIES = ("linear", None)
+HIDDEN = -1e9  # what a score becomes that a mask leaves out
 
 
 def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTensor:

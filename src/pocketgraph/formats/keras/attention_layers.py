@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import scaled
+from pocketgraph.formats.keras.activation_functions import HIDDEN, scaled
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -19,8 +19,6 @@ from pocketgraph.formats.keras.layer_writer import (
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
-
-HIDDEN = -1e9  # what a score becomes that a mask leaves out
 
 
 def projected(writer: LayerWriter, value: KerasTensor, part: str) -> KerasTensor:
@@ -43,10 +41,9 @@ def multi_head_attention(writer: LayerWriter, *inputs: KerasTensor) -> list[Kera
     key = call.argument(2, "key", default=value)
     if not all(isinstance(one, KerasTensor) for one in (query, value, key)):
         raise writer.refuse("takes what are no tensors, which is not read")
-    is_grouped, rank = writer.kind != "MultiHeadAttention", len(query.dims)
-    at = 6 if is_grouped else 3  # the place of the mask, behind those of the tensors in newer classes
+    rank = len(query.dims)
     shown, is_causal = (call.setting(name) for name in ("return_attention_scores", "use_causal_mask"))
-    mask = call.argument(at, "attention_mask")
+    mask = call.argument(6, "attention_mask")
     counts = _counts(writer, query, value, key if call.argument(2, "key") is not None else None, mask, bool(is_causal))
     if len({rank, len(value.dims), len(key.dims)}) > 1 or (rank != 3 and (shown or counts)):
         raise writer.refuse("has a mask over more axes than time, or returns scores of these, which is not read")
@@ -138,10 +135,11 @@ def _causal(writer: LayerWriter, query: KerasTensor, value: KerasTensor) -> Kera
     return writer.add("GreaterEqual", *steps, dims=(1, query.dims[1], value.dims[1]))
 
 
-def attention(writer: LayerWriter, *inputs: KerasTensor) -> list[KerasTensor]:
+def attention(
+    writer: LayerWriter, query: KerasTensor, value: KerasTensor, other: KerasTensor | None = None
+) -> list[KerasTensor]:
     """Attention by products, or by the sum of a tangent of sums, of queries, values and maybe keys."""
-    query, value = inputs[0], inputs[1]
-    key = inputs[2] if len(inputs) > 2 else value
+    key = other or value
     call = OperationCall(writer, writer.given, writer.named)
     scale = writer.weight("scale") if writer.config.get("use_scale", writer.kind == "AdditiveAttention") else None
     dims = (*query.dims[:2], key.dims[1])

@@ -44,6 +44,8 @@ def recurrent(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> K
     writer.expect(time_major=False, num_constants=None)
     units = int(writer.config["units"] if "units" in writer.config else writer.config["filters"])
     step, count, products = CELLS[writer.kind](writer, value, units)
+    if len(given) not in (0, count):
+        raise writer.refuse(f"is given {len(given)} states in place of {count}")
     batch = value.dims[0] if value.dims[0] is not None else writer.size(value, 0)
     space = writer.all_sizes(products)[2:-1] if len(products.dims) > 3 else []
     dims = (value.dims[0], *products.dims[2:-1], units)
@@ -76,6 +78,8 @@ def loop_over_cells(writer: LayerWriter, value: KerasTensor, *given: KerasTensor
         made = rule(inner, value, *given[:count])
         assert isinstance(made, list), "it returns its states"
         given, states, value = given[count:], states + made[1:], made[0]
+    if given:
+        raise writer.refuse("is given more states than its cells have")
     first = value if outer.get("return_sequences", False) else states[-count]
     return [first, *states] if outer.get("return_state", False) else first
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,3 +58,12 @@ class OperationCall(NamedTuple):
         rank = len(self.tensor(0).dims)
         found = self.argument(1, *names)
         return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
+
+
+def parts(item: Any) -> Iterator[Any]:
+    """What is in lists and tables, whose keys are read in their order."""
+    if isinstance(item, (list, dict)):
+        for one in item if isinstance(item, list) else (item[name] for name in sorted(item)):
+            yield from parts(one)
+    else:
+        yield item

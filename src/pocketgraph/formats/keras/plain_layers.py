@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import activated, scaled, softmax_along
+from pocketgraph.formats.keras.activation_functions import HIDDEN, activated, scaled, softmax_along
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
@@ -29,9 +30,9 @@ from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT
 
 
-def dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def dense(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The last axis times a matrix, and a bias."""
-    value, kernel = as_float(writer, inputs[0]), writer.weight("kernel")
+    value, kernel = as_float(writer, value), writer.weight("kernel")
     dims: Dims = (*value.dims[:-1], kernel.dims[-1])
     if len(dims) == 2:
         return with_bias(writer, writer.add("MatMul", value, kernel, dims=dims))
@@ -39,17 +40,17 @@ def dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return writer.reshaped(with_bias(writer, writer.add("MatMul", rows, kernel, dims=(None, dims[-1]))), dims, value)
 
 
-def maxout_dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def maxout_dense(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The largest of several dense layers' results, as Keras 1 has it."""
-    made = contraction(writer, "bi,fio->bfo", as_float(writer, inputs[0]), writer.weight("kernel"))
+    made = contraction(writer, "bi,fio->bfo", as_float(writer, value), writer.weight("kernel"))
     if writer.config.get("use_bias", True):
         made = writer.add("AddV2", made, writer.weight("bias"))
     return writer.add("Max", made, writer.const(1, "axis"), dims=(made.dims[0], made.dims[2]))
 
 
-def highway(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def highway(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A dense layer's result and its input, mixed by a gate, as Keras 1 has it."""
-    value = as_float(writer, inputs[0])
+    value = as_float(writer, value)
     made, gate = (writer.add("MatMul", value, writer.weight(f"{name}kernel")) for name in ("", "carry_"))
     if writer.config.get("use_bias", True):
         made, gate = (
@@ -83,9 +84,9 @@ def batch_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return scaled(writer, value, factor, offset)
 
 
-def normalization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def normalization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of the data, which are weights, or written down, for each position of some axes."""
-    value, axis, told = as_float(writer, inputs[0]), writer.config.get("axis", -1), writer.config.get("mean")
+    value, axis, told = as_float(writer, value), writer.config.get("axis", -1), writer.config.get("mean")
     axes = {one % len(value.dims) for one in ([] if axis is None else pair(axis, 1))}
     shape = [int(size or 1) if at in axes else 1 for at, size in enumerate(value.dims)]
     moments = (writer.array(name) if told is None else np.asarray(writer.config[name]) for name in ("mean", "variance"))
@@ -129,14 +130,14 @@ def rms_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("Mul", _by_deviation(writer, value, axes), _along(writer, "scale", value.dims, axes))
 
 
-def layer_scale(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def layer_scale(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A factor for each channel, as in ConvNeXt."""
-    return writer.add("Mul", inputs[0], writer.weight("gamma", "variable"))
+    return writer.add("Mul", value, writer.weight("gamma", "variable"))
 
 
-def unit_norm(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def unit_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The length of vectors along axes becomes one."""
-    return unit_length(OperationCall(writer, inputs, writer.config))
+    return unit_length(OperationCall(writer, [value], writer.config))
 
 
 def _standardized(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
@@ -183,30 +184,30 @@ def _along(writer: LayerWriter, name: str, dims: Dims, axes: list[int]) -> Keras
     )
 
 
-def activation(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
-    return activated(writer, inputs[0], writer.config.get("activation"))
+def activation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    return activated(writer, value, writer.config.get("activation"))
 
 
-def relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """ReLU, with a largest value or a slope below zero."""
     largest = writer.config.get("max_value")
     slope, limit = (float(np.ravel(writer.config.get(name) or 0)[0]) for name in ("negative_slope", "threshold"))
     if limit:
-        below = scaled(writer, inputs[0], slope, -slope * limit)
-        is_above = writer.add("Greater", inputs[0], writer.const(limit, "threshold", FLOAT))
-        value = writer.add("SelectV2", is_above, inputs[0], below, dims=inputs[0].dims)
+        below = scaled(writer, value, slope, -slope * limit)
+        is_above = writer.add("Greater", value, writer.const(limit, "threshold", FLOAT))
+        value = writer.add("SelectV2", is_above, value, below, dims=value.dims)
     elif slope:
-        value = writer.add("LeakyRelu", inputs[0], alpha=slope)
+        value = writer.add("LeakyRelu", value, alpha=slope)
     else:
-        value = writer.add("Relu6" if largest == 6 else "Relu", inputs[0])
+        value = writer.add("Relu6" if largest == 6 else "Relu", value)
     if largest is None or (largest == 6 and not slope and not limit):
         return value
     return writer.add("Minimum", value, writer.const(largest, "max_value", FLOAT))
 
 
-def leaky_relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def leaky_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     slope = writer.config.get("alpha", writer.config.get("negative_slope", 0.3))
-    return writer.add("LeakyRelu", inputs[0], alpha=float(np.float32(np.ravel(slope)[0])))
+    return writer.add("LeakyRelu", value, alpha=float(np.float32(np.ravel(slope)[0])))
 
 
 def prelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -215,9 +216,9 @@ def prelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("Sub", above, writer.add("Mul", below, writer.weight("alpha")))
 
 
-def parametric_softplus(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def parametric_softplus(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Softplus with a factor before and one behind it for each element, as Keras 1 has it."""
-    steep = writer.add("Mul", inputs[0], writer.weight("betas"))
+    steep = writer.add("Mul", value, writer.weight("betas"))
     return writer.add("Mul", writer.add("Softplus", steep), writer.weight("alpha"))
 
 
@@ -240,19 +241,29 @@ def elu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("AddV2", writer.add("Relu", value), scaled(writer, below, factor))
 
 
-def thresholded_relu(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def thresholded_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
-    above = writer.add("Cast", writer.add("Greater", inputs[0], limit), SrcT=BOOL, DstT=FLOAT)
-    return writer.add("Mul", inputs[0], above)
+    above = writer.add("Cast", writer.add("Greater", value, limit), SrcT=BOOL, DstT=FLOAT)
+    return writer.add("Mul", value, above)
 
 
-def softmax(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
-    return softmax_along(writer, inputs[0], writer.config.get("axis", -1))
+def softmax(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """Of what counts alone, where a mask says that; since Keras 3.10 where nothing does, zeros."""
+    axis, counts = writer.config.get("axis", -1), value.mask if writer.has_own_mask else None
+    if counts is None:
+        return softmax_along(writer, value, axis)
+    if counts.dtype is not BOOL:
+        raise writer.refuse("has a mask of numbers, which is not read")
+    shown = writer.add("SelectV2", counts, value, writer.const(HIDDEN, "hidden", FLOAT), dims=value.dims)
+    made = softmax_along(writer, shown, axis)
+    if not re.match(r"3\.\d\d", writer.model.version):
+        return made
+    return writer.add("SelectV2", counts, made, writer.const(0, "zero", FLOAT), dims=made.dims)
 
 
-def identity(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def identity(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """What does something in training alone."""
-    return inputs[0]
+    return value
 
 
 def flatten(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -265,8 +276,8 @@ def reshape(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.reshaped(value, (value.dims[0], *with_rest(writer.config["target_shape"], value.dims[1:])))
 
 
-def permute(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
-    return transposed(writer, inputs[0], [0, *writer.config["dims"]])
+def permute(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    return transposed(writer, value, [0, *writer.config["dims"]])
 
 
 def repeat_vector(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -289,9 +300,9 @@ def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("Mul", value, writer.add("Cast", kept, SrcT=BOOL, DstT=FLOAT))._replace(mask=mask)
 
 
-def rescaling(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def rescaling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     scale, offset = (np.asarray(writer.config.get(name, usual)) for name, usual in (("scale", 1), ("offset", 0)))
-    return scaled(writer, as_float(writer, inputs[0]), scale, offset)
+    return scaled(writer, as_float(writer, value), scale, offset)
 
 
 MERGES = {
@@ -335,14 +346,15 @@ def concatenate(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return joined(writer, inputs, int(writer.config.get("axis", -1)))
 
 
-def dot(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def dot(writer: LayerWriter, one: KerasTensor, other: KerasTensor) -> KerasTensor:
     """The products of two tensors along an axis of each, for each example."""
+    inputs = [one, other]
     ranks = [len(value.dims) for value in inputs]
     axes = [axis % rank for axis, rank in zip(pair(writer.config["axes"]), ranks, strict=True)]
     if writer.config.get("normalize", False):
-        inputs = tuple(
+        inputs = [
             unit_length(OperationCall(writer, [value, axis], {})) for value, axis in zip(inputs, axes, strict=True)
-        )
+        ]
     names = ["b" + text[: rank - 1] for text, rank in zip(("cdefg", "ijklm"), ranks, strict=True)]
     names[1] = names[1].replace(names[1][axes[1]], names[0][axes[0]])
     rest = "".join(name for name in names[0] + names[1] if name not in ("b", names[0][axes[0]]))
@@ -360,9 +372,9 @@ def cosine(writer: LayerWriter, one: KerasTensor, other: KerasTensor) -> KerasTe
     return expanded(writer, writer.add("RealDiv", product, writer.add("Sqrt", square)), 1)
 
 
-def einsum_dense(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def einsum_dense(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Einstein's sum of a tensor and a kernel, and a bias."""
-    made = contraction(writer, writer.config["equation"], inputs[0], writer.weight("kernel"))
+    made = contraction(writer, writer.config["equation"], value, writer.weight("kernel"))
     if writer.config.get("bias_axes") is not None:
         made = writer.add("AddV2", made, writer.weight("bias"))
     return activated(writer, made, writer.config.get("activation"))

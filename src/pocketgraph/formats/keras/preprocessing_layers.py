@@ -46,7 +46,7 @@ def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
     return writer.add("Cast", made, SrcT=made.dtype, DstT=given.dtype)
 
 
-def random_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def random_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """What it does outside of training: pictures in one size, as Resizing with ``crop_to_aspect_ratio``; as they are
     since Keras 3.7.
 
@@ -57,9 +57,9 @@ def random_crop(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     if re.match(r"3\.[0-6]\b", version):
         raise writer.refuse("does outside of training what differs between versions of Keras 3, which is not read")
     if version.startswith("3."):
-        return inputs[0]
+        return value
     writer.config = {**writer.config, "crop_to_aspect_ratio": True}
-    return resizing(writer, *inputs)
+    return resizing(writer, value)
 
 
 def augmentation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -115,22 +115,19 @@ def encoded(writer: LayerWriter, value: KerasTensor, depth: int) -> KerasTensor:
     return writer.add(op, places, along, dims=(*value.dims[:-1], depth))
 
 
-def category_encoding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
-    if len(inputs) > 1:
-        raise writer.refuse("weighs its counts, which is not read")
-    (value,) = inputs
+def category_encoding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     if value.dtype.is_floating:
         value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT32)
     writer.config = {"output_mode": "multi_hot", **writer.config}
     return encoded(writer, value, int(writer.config["num_tokens"]))
 
 
-def discretization(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def discretization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The number of the range that a value is in."""
     limits = writer.config.get("bin_boundaries")
     if not limits:
         raise writer.refuse("has its bin_boundaries of data, which the file does not hold as numbers")
-    made = writer.add("Bucketize", inputs[0], boundaries=tuple(float(limit) for limit in limits))
+    made = writer.add("Bucketize", value, boundaries=tuple(float(limit) for limit in limits))
     made = encoded(writer, made, len(limits) + 1)
     is_wide = made.dtype is INT32 and not writer.model.version.startswith("3.")
     return writer.add("Cast", made, SrcT=INT32, DstT=INT64) if is_wide else made

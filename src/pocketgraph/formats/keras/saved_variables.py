@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.keras.topology import DEEPEST, MODELS, Config
-from pocketgraph.formats.keras.wrappers import ways
+from pocketgraph.formats.keras.topology import DEEPEST, Config
+from pocketgraph.formats.keras.wrappers import MODELS, ways
 from pocketgraph.graph.tensor import Array
 
 Variables = Callable[[str], "list[Array]"]

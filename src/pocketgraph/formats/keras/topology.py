@@ -10,9 +10,16 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, as_float
-from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operation_call import OperationCall, parts
 from pocketgraph.formats.keras.operations import OPERATIONS, operation
-from pocketgraph.formats.keras.wrappers import CHANNELS_FIRST, RULES, mask_of, with_channels_last
+from pocketgraph.formats.keras.wrappers import (
+    CHANNELS_FIRST,
+    MODELS,
+    RULES,
+    check_arguments,
+    mask_of,
+    with_channels_last,
+)
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.graph.edit import claim_name
@@ -23,7 +30,6 @@ from pocketgraph.graph.tensor import Array
 Config = Mapping[str, Any]
 _Endpoint = tuple[str, int, int]
 """A layer, the number of a call of it, and of the result."""
-MODELS = ("Sequential", "Model", "Functional")
 INPUT = "InputLayer"
 CONSTANT = "_CONSTANT_VALUE"
 """What Keras 2 writes in place of a layer where a call's first argument is a number."""
@@ -109,9 +115,12 @@ class _NestedModel:
 
     def written(self, given: Sequence[KerasTensor] = ()) -> tuple[list[KerasTensor], list[KerasTensor]]:
         """The nodes of a call of the model; its inputs (placeholders where none are given) and outputs."""
+        names = [] if self.kind == "Sequential" else list(_endpoints(self.config["input_layers"]))
+        if given and len(given) != (len(names) or 1):
+            said = f"the model '{self.scope[:-1]}' takes {len(names) or 1} tensors, and is given {len(given)}"
+            raise FormatError(said, where=self.nodes.where)
         if self.kind == "Sequential":
             return self._sequence(given)
-        names = list(_endpoints(self.config["input_layers"]))
         inputs: list[KerasTensor] = []
         by_name = {layer.name: layer for layer in self.layers}
         for at, (name, _, _) in enumerate(names):
@@ -187,11 +196,15 @@ class _NestedModel:
         """The results of a call; the node that makes the first has the layer's name."""
         values = layer.masked(index, values)
         name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
+        writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
+        writer.given, writer.named = layer.arguments(index, values)
+        writer.has_own_mask = layer.gives_masks(index)
+        if layer.operation is None:
+            check_arguments(writer)
         if layer.kind in MODELS:
             inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
             return inner.written(values)[1]
         self.nodes.note_mask_readers(layer.kind, name, values)
-        writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
         if layer.operation is None:  # Keras gives a layer floats of the type that it computes in
             values = [
                 as_float(writer, value)._replace(mask=value.mask) if value.dtype.is_floating else value
@@ -199,7 +212,8 @@ class _NestedModel:
             ]
         else:
             writer.float_type = DOUBLE if any(value.dtype is DOUBLE for value in values) else FLOAT
-        made = self._by_rule(writer, layer, values, index)
+        writer.given, writer.named = layer.arguments(index, values)
+        made = self._by_rule(writer, layer, values)
         results = made if isinstance(made, list) else [made]
         is_operation = layer.operation is not None
         last, mask = results[0].ref, results[0].mask or (None if is_operation else mask_of(writer, *values))
@@ -215,11 +229,9 @@ class _NestedModel:
         return [results[0]._replace(ref=name, mask=mask), *others]
 
     def _by_rule(
-        self, writer: LayerWriter, layer: _LayerConfig, values: list[KerasTensor], index: int
+        self, writer: LayerWriter, layer: _LayerConfig, values: list[KerasTensor]
     ) -> KerasTensor | list[KerasTensor]:
         """What the rule of the layer's class, or of the operation that it stands for, writes."""
-        writer.given, writer.named = layer.arguments(index, values)
-        writer.has_own_mask = layer.gives_masks(index)
         named = layer.operation
         if named is not None:
             if named not in OPERATIONS:
@@ -228,10 +240,10 @@ class _NestedModel:
         rule = RULES.get(layer.kind)
         if rule is None:
             raise writer.refuse("is of a kind that is not read")
-        if any(isinstance(one, np.ndarray) for one in _parts(writer.given[:1])):  # numbers among tensors, as Add takes
+        if any(isinstance(one, np.ndarray) for one in parts(writer.given[:1])):  # numbers among tensors, as Add takes
             values = [
                 one if isinstance(one, KerasTensor) else writer.const(one, "constant", DType.of_numpy(one.dtype))
-                for one in _parts(writer.given[:1])
+                for one in parts(writer.given[:1])
             ]
         if writer.config.get("data_format") == "channels_first" and layer.kind in CHANNELS_FIRST:
             return with_channels_last(rule, writer, *values)
@@ -275,7 +287,7 @@ class _LayerConfig:
         count = sum(1 for _ in _sources(call))
         masks = _filled(_masks(call), iter(values[count:]))
         values = values[:count]
-        given = list(_parts(masks))[: len(values)]
+        given = list(parts(masks))[: len(values)]
         return [value._replace(mask=mask or value.mask) for value, mask in zip_longest(values, given)]
 
     def arguments(self, index: int, values: Sequence[KerasTensor]) -> tuple[list[Any], dict[str, Any]]:
@@ -326,15 +338,6 @@ def _filled(item: Any, values: Iterator[KerasTensor]) -> Any:
     if isinstance(item, list):
         return next(values) if _is_endpoint(item) else [_filled(one, values) for one in item]
     return item
-
-
-def _parts(item: Any) -> Iterator[Any]:
-    """What is in lists and tables, whose keys are read in their order."""
-    if isinstance(item, (list, dict)):
-        for one in item if isinstance(item, list) else (item[name] for name in sorted(item)):
-            yield from _parts(one)
-    else:
-        yield item
 
 
 def _is_endpoint(item: list[Any]) -> bool:

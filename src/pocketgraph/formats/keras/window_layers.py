@@ -229,10 +229,10 @@ def padded(writer: LayerWriter, value: KerasTensor, ends: Sequence[Sequence[int]
     return writer.add("Pad", value, paddings, dims=dims)
 
 
-def zero_padding(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def zero_padding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Zeros around space."""
     writer.expect(data_format="channels_last")
-    return padded(writer, inputs[0], margins(writer, "padding", axes_of_space(writer)))
+    return padded(writer, value, margins(writer, "padding", axes_of_space(writer)))
 
 
 def cropping(writer: LayerWriter, value: KerasTensor) -> KerasTensor:

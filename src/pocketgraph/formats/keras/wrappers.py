@@ -21,17 +21,19 @@ from pocketgraph.formats.keras.layer_writer import (
     LayerWriter,
     Rule,
     broadcast,
+    counted,
     expanded,
     joined,
     transposed,
 )
+from pocketgraph.formats.keras.operation_call import parts
 from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
 
-def time_distributed(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
+def time_distributed(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A layer for each step, the steps taken as a larger batch."""
-    (value,), described = inputs, writer.config["layer"]
+    described = writer.config["layer"]
     inner, rule = writer.inner(described, "step")
     made = rule(inner, writer.reshaped(value._replace(mask=None), (None, *value.dims[2:])))
     if isinstance(made, list):
@@ -43,14 +45,16 @@ def time_distributed(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)._replace(mask=value.mask)
 
 
-def spectral_norm(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | list[KerasTensor]:
+def spectral_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A layer whose kernel training keeps small."""
     inner, rule = writer.inner(writer.config["layer"], "layer")
-    return rule(inner, *inputs)
+    return rule(inner, value)
 
 
 def bidirectional(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A recurrent layer from the first step to the last, and another from the last to the first."""
+    if len(given) % 2:
+        raise writer.refuse("is given the state of one way alone, which is not read")
     both: list[KerasTensor] = []
     states: list[KerasTensor] = []
     for at, described in enumerate(ways(writer.config)):
@@ -118,6 +122,44 @@ IGNORE_MASKS = frozenset((
 """Layers that TensorFlow.js lets have masks."""
 
 
+MODELS = ("Sequential", "Model", "Functional")
+ASKED: dict[str, frozenset[int | str]] = {
+    **dict.fromkeys((*loops_over_time.RULES, "Bidirectional"), frozenset((1, "initial_state"))),
+    **dict.fromkeys(
+        ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention"),
+        frozenset((1, 2, 6, "query", "value", "key", "attention_mask")),
+    ),
+}
+"""The arguments of calls that may be tensors, by place and by name, besides the first."""
+TRAINED = frozenset((
+    "TimeDistributed", "SpectralNormalization", *MODELS,
+    *(kind for kind, rule in {**plain_layers.RULES, **preprocessing_layers.RULES}.items() if rule in (
+        plain_layers.identity, plain_layers.batch_norm, preprocessing_layers.augmentation,
+        preprocessing_layers.random_crop)),
+))  # fmt: skip
+"""Layers that give something else in training."""
+
+
+def check_arguments(writer: LayerWriter) -> None:
+    """Makes sure that no argument of a call is overlooked.
+
+    Raises:
+        FormatError: one is.
+    """
+    told = [*enumerate(writer.given), *writer.named.items()]
+    tensors = [place for place, value in told if any(isinstance(one, KerasTensor) for one in parts(value))]
+    for place in tensors[1:]:
+        if place not in ASKED.get(writer.kind, ()):
+            said = f"argument {place + 1}" if isinstance(place, int) else place
+            raise writer.refuse(f"is given a tensor as its {said}, which is not read")
+    if writer.has_own_mask and writer.kind not in (*READ_MASKS, *MODELS, "BatchNormalization"):
+        raise writer.refuse("is given a mask, which is not read")
+    has_dropout = any(writer.config.get(name) for name in ("dropout", "recurrent_dropout"))
+    is_old = writer.model.version.startswith("2.")  # Keras 3 answers as outside of training all the same
+    if is_old and writer.named.get("training") and (has_dropout or writer.kind in TRAINED):
+        raise writer.refuse("is called with training=True, which is not read")
+
+
 def with_channels_last(rule: Rule, writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A layer of pictures with channels ahead of space, as one with channels behind it."""
     rank = len(value.dims)
@@ -182,7 +224,7 @@ def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("Fill", sizes, writer.const(True, "counts", BOOL), dims=value.dims[:2])
 
 
-RULES: dict[str, Rule] = {
+_RULES: dict[str, Rule] = {
     **plain_layers.RULES, **window_layers.RULES, **loops_over_time.RULES, **attention_layers.RULES,
     **embedding_layers.RULES, **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
@@ -190,4 +232,5 @@ RULES: dict[str, Rule] = {
     "SpectralNormalization": spectral_norm,
     "Bidirectional": bidirectional,
 }  # fmt: skip
+RULES = {kind: counted(rule) for kind, rule in _RULES.items()}
 """How each class of layers is written."""

@@ -65,12 +65,13 @@ def _number(rows: dict[Value, int], program: Program, batch: int, threads: int) 
     reads = MICROBATCH_READS * program.work / batch
     limits = (min(MICROBATCH_WEIGHTS, most) for most in (reads, FEWER_READS * reads))
     least, better = (max(1, math.ceil(weights / most)) for most in limits)
-    for pictures in [*range(better, batch // 2 + 1), *range(min(better - 1, batch // 2), least - 1, -1)]:
-        count: int = batch // pictures
-        turns = math.ceil(count / threads)
-        if batch % pictures == 0 and turns * threads <= UNEVEN_MICROBATCHES * count:
-            return count
-    return 1
+
+    def is_even(pictures: int) -> bool:
+        count, rest = divmod(batch, pictures)
+        return not rest and math.ceil(count / threads) * threads <= UNEVEN_MICROBATCHES * count
+
+    fitting = filter(is_even, range(least, batch // 2 + 1))
+    return batch // min(fitting, key=lambda pictures: (pictures > better, abs(pictures - better)), default=batch)
 
 
 def _rows(program: Program, batch: int) -> dict[Value, int] | None:

@@ -47,6 +47,7 @@ class _Counting(NamedTuple):
     call: Callable[..., Any] | None
 
 
+@np.errstate(all="ignore")  # as where a kernel runs
 def count_trips(
     order: Sequence[Item],
     condition: Item,

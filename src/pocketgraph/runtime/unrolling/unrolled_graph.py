@@ -205,9 +205,7 @@ class UnrolledGraph:
         if found is None or found.takes_context:
             return None
         arrays = [value.array for value in data if isinstance(value, KnownValue)]
-        made = found.function(*arrays, **registry.arguments(found, node))
-        outputs = made if isinstance(made, tuple) else (made,)
-        arrays = [np.asarray(value) for value in outputs]
+        arrays = [np.asarray(value) for value in registry.evaluate(node, arrays)]
         if any(a.size > MOST_KNOWN or a.dtype.kind not in "iub" for a in arrays):
             return None
         changes = any(isinstance(value, KnownValue) and value.changes for value in data)
