@@ -212,3 +212,17 @@ def test_only_the_values_that_sizes_come_from_are_looked_at_anew(monkeypatch: py
         assert len(looked_at) == 1
         with pytest.raises(RunError, match=r"node 'c': Reshape.* 4 values, but the requested shape \[3, 2\] has 6"):
             session.run("z", {"ids": i(0, 1), "n": one(3)})
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float", "int64"])
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_fed_size_of_a_type_that_is_cast_is_refused_in_the_same_words(dtype: str, engine: str | None) -> None:
+    nodes = [node for node in FED_SIZES if node.name != "n"]
+    fed = parse(f"fed = Placeholder(dtype={dtype}, shape=[])\nn = Cast(fed, SrcT={dtype}, DstT=int32)")
+    numpy = DType.named(dtype).numpy
+    said = r"node 'b': Reshape\(float32\[2, 12\], int32\[2\]\) failed: .* requested shape \[5, 4\] has 20"
+    with Session(Graph([*fed, *nodes]), engine=engine) as session:
+        for size in (12, 12):
+            assert session.run("y", {"x": z(2, 12), "fed": np.array(size, numpy)})[0].shape == (6, 2)
+            with pytest.raises(RunError, match=said):
+                session.run("y", {"x": z(2, 12), "fed": np.array(10, numpy)})

@@ -133,5 +133,7 @@ class FedSizes:
             try:
                 reshape(elements, sizes)
             except ValueError as error:
-                said = f"Reshape({list(shape.known)}, {sizes.tolist()}) failed: {error}"
+                dtype = inferred.dtype(source)
+                tensor = f"{dtype.numpy if dtype else ''}{list(shape.known)}"
+                said = f"Reshape({tensor}, {sizes.dtype}{list(sizes.shape)}) failed: {error}"
                 raise RunError(said, where=f"node '{name}'") from error
