@@ -168,3 +168,17 @@ def test_masked_steps_before_a_layer_that_counts_them_are_refused(tmp_path: path
         FormatError, match=r"'scale' \(Rescaling\) takes steps of which some are masked, which is not read"
     ):
         pocketgraph.load(written(tmp_path, "of_tensorflow_js.words", **described))
+
+
+@pytest.mark.parametrize(("axis", "reshapes"), [(1, 0), ([1, 2], 2)])
+def test_a_softmax_along_one_axis_reshapes_nothing(axis: Any, reshapes: int, tmp_path: pathlib.Path) -> None:
+    config = {"axis": axis, "name": "softmax", "batch_input_shape": [None, None, 4, 3], "dtype": "float32"}
+    layers = [{"class_name": "Softmax", "config": config}]
+    topology = {"class_name": "Sequential", "config": {"name": "model", "layers": layers}}
+    graph = pocketgraph.load(written(tmp_path, "of_tensorflow_js.plain", modelTopology=topology, weightsManifest=[]))
+    assert sum(node.op == "Reshape" for node in graph) == reshapes
+    x = np.random.default_rng(0).normal(size=(2, 5, 4, 3)).astype(np.float32)
+    axes = tuple(np.ravel(axis).tolist())
+    with Session(graph) as session:
+        (found,) = session.run(list(graph.outputs), {graph.inputs[0]: x})
+    np.testing.assert_allclose(found, np.exp(x) / np.exp(x).sum(axes, keepdims=True), rtol=2e-5)

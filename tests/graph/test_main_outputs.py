@@ -479,9 +479,24 @@ def test_all_results_of_a_frozen_function_are_its_outputs_in_order() -> None:
         Identity = Identity(shares, T=float)
         Identity_2 = Identity(logits, T=float)
         last = Tanh(Identity_2, T=float)
-        Identity_9 = Identity(last, T=float)
+        {" ".join(f"Identity_{place} = Identity(last, T=float)" + chr(10) for place in range(3, 10))}
     """)
-    assert sole_outputs(graph) == main_outputs(graph) == ["Identity", "Identity_1", "Identity_9", "Identity_10"]
+    results = ["Identity", "Identity_1", *(f"Identity_{place}" for place in range(3, 11))]
+    assert sole_outputs(graph) == main_outputs(graph) == results
+
+
+@pytest.mark.parametrize(
+    ("left", "found"),
+    [
+        ("Identity = Identity(x, T=float)\nIdentity_1 = Identity(logits, T=float)", ["Identity_1"]),
+        ("Identity_1 = Identity(one, T=int32)\nIdentity = Identity(logits, T=float)", ["Identity"]),
+        ("Identity_2 = Identity(mean, T=float)\nIdentity = Identity(logits, T=float)", ["Identity"]),
+    ],
+    ids=["input", "constant", "mean"],
+)
+def test_identities_that_are_left_over_are_no_results(left: str, found: list[str]) -> None:
+    graph = parse(f"{FROZEN}\nmean = Mean(logits, one, T=float, Tidx=int32)\n{left}")
+    assert sole_outputs(graph) == main_outputs(graph) == found
 
 
 def test_what_a_state_begins_like_is_no_output() -> None:

@@ -185,3 +185,19 @@ def test_reductions_of_many_axes(
     outcome = run_node(node, (values, np.int32(axes)), 1, constant=(1,))
     assert not outcome.reason
     np.testing.assert_allclose(outcome.outputs[0], expected(values, axes, keepdims=keep), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2, 1), 1), ((2, 1, 3, 2, 2, 2), 2), ((2, 1, 3, 2, 1, 2, 2), 0), ((1, 2, 1, 1, 1, 2, 4), 6)]
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_products_without_the_element_itself(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
+    values = np.random.default_rng(7).integers(1, 4, shape).astype("f4")
+    node = Node(
+        "products", "Cumprod", ("x", "axis"), {"T": FLOAT, "Tidx": INT32, "exclusive": True, "reverse": reverse}
+    )
+    outcome = run_node(node, (values, np.int32(axis)), 1, constant=(1,))
+    assert not outcome.reason
+    turned = np.flip(values, axis) if reverse else values
+    expected = np.cumprod(turned, axis) / turned
+    np.testing.assert_allclose(outcome.outputs[0], np.flip(expected, axis) if reverse else expected, rtol=1e-6)

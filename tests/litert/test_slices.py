@@ -58,6 +58,7 @@ def test_strided_slices(case: tuple[tuple[int, ...], list[list[int]], dict[str, 
         ((1, 4, 5, 2), [-2, -2], [1, 2]),
         ((3, 4), [7, 2], [-1, 1]),
         ((2, 1, 3, 1, 2, 2), [1, 1], [2, 5]),
+        ((2, 1, 3, 1, 2, 6), [1, -2], [2, 5]),
     ],
 )
 def test_rolls(shape: tuple[int, ...], shift: list[int], axis: list[int]) -> None:
@@ -70,15 +71,18 @@ def test_rolls(shape: tuple[int, ...], shift: list[int], axis: list[int]) -> Non
     np.testing.assert_array_equal(outcome.outputs[0], *evaluate(node, inputs))
 
 
-def test_what_is_rolled_is_in_two_pieces_without_a_table_of_places() -> None:
-    graph = parse("""
-        x = Placeholder(dtype=float, shape=[4, 3])
+@pytest.mark.parametrize(
+    ("axis", "codes"), [(0, ["SLICE", "SLICE", "CONCATENATION"]), (1, ["GATHER"])], ids=["long", "thin"]
+)
+def test_what_is_rolled_is_in_two_pieces_or_gathered_along_a_thin_axis(axis: int, codes: list[str]) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[8, 2])
         shift = Const(int32 [1])
-        axis = Const(int32 [0])
+        axis = Const(int32 [{axis}])
         y = Roll(x, shift, axis, T=float, Tshift=int32, Taxis=int32)
     """)
-    program = lowered(graph, [graph["y"]], ["x"], ["y"], {"x": (FLOAT, (4, 3))})
-    assert [operation.code for operation in program.operations] == ["SLICE", "SLICE", "CONCATENATION"]
+    program = lowered(graph, [graph["y"]], ["x"], ["y"], {"x": (FLOAT, (8, 2))})
+    assert [operation.code for operation in program.operations] == codes
 
 
 @pytest.mark.parametrize(

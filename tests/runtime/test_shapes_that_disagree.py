@@ -18,6 +18,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.feeding.fed_sizes import FedSizes, reshapes_by
 
 F, I, L, B, S = (DType.named(name) for name in ("float", "int32", "int64", "bool", "string"))  # noqa: E741
 BIG = 2**31 - 1
@@ -175,3 +176,53 @@ def test_a_fed_size_is_no_matter_where_what_is_reshaped_by_it_does_not_run() -> 
     with Session(FED_SIZES) as session:
         assert session.run("y", {"x": z(2, 12), "n": one(5), "b": z(3, 4)})[0].shape == (3, 2)
         assert session.run("a", {"x": z(2, 12), "n": one(5)})[0].shape == (2, 12)
+
+
+def test_only_the_values_that_sizes_come_from_are_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids whose shape makes sizes, and a number that is an id and a size, which reaches what is reshaped first."""
+    graph = parse("""
+        ids = Placeholder(dtype=int32, shape=[?])
+        n = Placeholder(dtype=int32, shape=[])
+        table = Const(float [[1, 2], [3, 4], [5, 6], [7, 8]])
+        axis = Const(int32 0)
+        two = Const(int32 2)
+        rows = GatherV2(table, ids, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        row = GatherV2(table, n, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        sum = AddV2(rows, row, T=float)
+        two_sizes = Const(int32 [2])
+        shape = Shape(ids, T=int32, out_type=int32)
+        both = ConcatV2(shape, two_sizes, axis, T=int32, Tidx=int32, N=2)
+        b = Reshape(sum, both, T=float, Tshape=int32)
+        sizes = Pack(n, two, T=int32, N=2)
+        c = Reshape(sum, sizes, T=float, Tshape=int32)
+        y = MatMul(b, table, T=float, transpose_b=true)
+        z = MatMul(c, table, T=float, transpose_b=true)
+    """)
+    assert reshapes_by(graph, "ids:0", graph.nodes) == []
+    assert reshapes_by(graph, "n:0", graph.nodes) == ["c"]
+    looked_at: list[object] = []
+    look_at = FedSizes._look_at
+    monkeypatch.setattr(FedSizes, "_look_at", lambda self, values: (looked_at.append(values), look_at(self, values))[1])
+    with Session(graph) as session:
+        for ids in ([0, 1], [2, 3], [1, 1]):
+            assert session.run("y", {"ids": i(*ids), "n": one(1)})[0].shape == (2, 4)
+            assert not looked_at
+        for ids in ([0, 1], [2, 3], [1, 1]):
+            assert session.run("z", {"ids": i(*ids), "n": one(2)})[0].shape == (2, 4)
+        assert len(looked_at) == 1
+        with pytest.raises(RunError, match=r"node 'c': Reshape.* 4 values, but the requested shape \[3, 2\] has 6"):
+            session.run("z", {"ids": i(0, 1), "n": one(3)})
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float", "int64"])
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_fed_size_of_a_type_that_is_cast_is_refused_in_the_same_words(dtype: str, engine: str | None) -> None:
+    nodes = [node for node in FED_SIZES if node.name != "n"]
+    fed = parse(f"fed = Placeholder(dtype={dtype}, shape=[])\nn = Cast(fed, SrcT={dtype}, DstT=int32)")
+    numpy = DType.named(dtype).numpy
+    said = r"node 'b': Reshape\(float32\[2, 12\], int32\[2\]\) failed: .* requested shape \[5, 4\] has 20"
+    with Session(Graph([*fed, *nodes]), engine=engine) as session:
+        for size in (12, 12):
+            assert session.run("y", {"x": z(2, 12), "fed": np.array(size, numpy)})[0].shape == (6, 2)
+            with pytest.raises(RunError, match=said):
+                session.run("y", {"x": z(2, 12), "fed": np.array(10, numpy)})

@@ -194,12 +194,14 @@ class EntrySurvey:
         return [*equals, *self.states()] if set(self.rivals()) <= {*equals, *self.states()} else None
 
     def results(self) -> list[str]:
-        """All results of a function that TensorFlow 2 froze, in order, which it calls Identity, Identity_1 and so on;
-        none where the likeliest end is called otherwise."""
+        """All results of a function that TensorFlow 2 froze, in order, which it calls Identity, Identity_1 and so on
+        without a gap; none where the likeliest end is called otherwise. What only hands an input on is left over."""
         if self.is_trained or not self.outputs or not _RESULT.fullmatch(self.outputs[0].name):
             return []
         named = [node.name for node in self._graph if node.op == "Identity" and _RESULT.fullmatch(node.name)]
-        return sorted((name for name in named if not self._reach.takers(self._graph[name])), key=_place)
+        named.sort(key=_place)
+        ends = {entry.name for entry in self.outputs}
+        return [name for name in named if name in ends] if _place(named[-1]) == len(named) - 1 else []
 
     def states(self) -> list[str]:
         """The ends that give a recurrent network's next states, where the likeliest end needs the last ones."""

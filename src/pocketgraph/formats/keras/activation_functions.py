@@ -120,8 +120,10 @@ def softmax_along(writer: LayerWriter, value: KerasTensor, axis: Any) -> KerasTe
     order = [at for at in range(rank) if at not in axes] + axes
     turned = transposed(writer, value, order)
     dims = turned.dims[: rank - len(axes)]
-    made = writer.add("Softmax", writer.reshaped(turned, (*dims, elements(turned.dims[len(dims) :]))))
-    return transposed(writer, writer.reshaped(made, turned.dims, turned), [order.index(at) for at in range(rank)])
+    joined = turned if len(axes) == 1 else writer.reshaped(turned, (*dims, elements(turned.dims[len(dims) :])))
+    made = writer.add("Softmax", joined)
+    made = made if len(axes) == 1 else writer.reshaped(made, turned.dims, turned)
+    return transposed(writer, made, [order.index(at) for at in range(rank)])
 
 
 def scaled(writer: LayerWriter, value: KerasTensor, factor: Any, offset: Any = None) -> KerasTensor:

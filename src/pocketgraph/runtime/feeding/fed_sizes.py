@@ -8,6 +8,7 @@ What knows the shapes of x and y need not read n. So it is looked at once for ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,35 +18,35 @@ from pocketgraph.graph import DType, Graph, Shape, canonical, node_name
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.shapes import infer
+from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.kernels.shapes.infer import postorder
 from pocketgraph.litert import cache
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.feeding.feeds import may_be_sizes
 
 MOST_KEPT = 1024  # calls that were found right; more are forgotten
-COMPUTES_SIZES = ops_with("moves", "passes", "repeatable")
+COMPUTES_SIZES = ops_with("moves", "passes", "repeatable") - ops_with("shape")
 
 
-def reshapes_by(graph: Graph, names: Sequence[str], needed: Mapping[str, object]) -> list[str]:
-    """The reshapes whose sizes are computed of what is fed.
+def reshapes_by(graph: Graph, fed: str, needed: Mapping[str, object]) -> list[str]:
+    """The reshapes whose sizes are computed of the value of what is fed.
 
     Args:
         graph: the graph.
-        names: the tensors (``n:0``) that may say sizes.
+        fed: the tensor (``n:0``) that may say sizes.
         needed: the nodes that run.
     """
-    found, waiting, seen = [], list(map(node_name, names)), set[str]()
-    fed = set(names)
+    found, waiting, seen = [], [node_name(fed)], set[str]()
     while waiting:
         source = waiting.pop()
         for reader in graph.consumers.get(source, ()):
             taken = [ref for ref in map(canonical, reader.data_inputs) if node_name(ref) == source]
-            taken = [ref for ref in taken if source in seen or ref in fed]
-            if not taken or reader.name not in needed or reader.name in seen:
+            taken = [ref for ref in taken if source in seen or ref == fed]
+            if not taken or reader.name not in needed:
                 continue
             if reader.op == "Reshape" and canonical(reader.data_inputs[1]) in taken:
                 found.append(reader.name)
-            elif reader.op in COMPUTES_SIZES:
+            elif reader.op in COMPUTES_SIZES and reader.name not in seen:
                 seen.add(reader.name)
                 waiting.append(reader.name)
     return found
@@ -78,7 +79,7 @@ class NotedCalls:
         """What checks the sizes that they are fed; None, which is noted, where there are none."""
         feeds = list(map(Endpoint.of, self._feeds))
         running = needed(graph, frozenset(feeds), [*map(Endpoint.of, self._fetches)], self._targets)
-        found = reshapes_by(graph, self._names, running)
+        found = {name: by for name in self._names if (by := reshapes_by(graph, name, running))}
         if not found and self._folder is not None:
             cache.store(self._folder, self._entry, [], {})
         return FedSizes(graph, feeds, found) if found else None
@@ -90,13 +91,16 @@ class FedSizes:
     Args:
         graph: the graph.
         feeds: what is fed, in order.
-        reshapes: the names of the nodes that take sizes of it.
+        reshapes: for each feed that says sizes, the names of the nodes that take them.
     """
 
-    def __init__(self, graph: Graph, feeds: Sequence[Endpoint], reshapes: Sequence[str]) -> None:
+    def __init__(self, graph: Graph, feeds: Sequence[Endpoint], reshapes: Mapping[str, Sequence[str]]) -> None:
         self._graph = graph
-        self._feeds = feeds
-        self._reshapes = [graph[name] for name in reshapes]
+        self._feeds = {str(end): str(end) in reshapes for end in feeds}
+        takers = [graph[name] for name in dict.fromkeys(chain(*reshapes.values()))]
+        self._reshapes = {node.name: tuple(map(canonical, node.data_inputs[:2])) for node in takers}
+        self._nodes = postorder(graph, chain(*self._reshapes.values()))
+        self._inferred: Inferred | None = None
         self._right: set[tuple[object, ...]] = set()
 
     def check(self, values: Sequence[Any]) -> None:
@@ -104,7 +108,10 @@ class FedSizes:
         Raises:
             RunError: TensorFlow refuses sizes; the node is named.
         """
-        key = tuple([value.tobytes() if may_be_sizes(value) else np.shape(value) for value in values])
+        said = zip(self._feeds.values(), values, strict=True)
+        key = tuple(
+            [value.tobytes() if is_size and may_be_sizes(value) else np.shape(value) for is_size, value in said]
+        )
         if key not in self._right:
             self._look_at(values)
             if len(self._right) >= MOST_KEPT:
@@ -114,12 +121,11 @@ class FedSizes:
     def _look_at(self, values: Sequence[Any]) -> None:
         from pocketgraph.kernels.array.reshaping import reshape
 
-        given = {str(end): np.asarray(value) for end, value in zip(self._feeds, values, strict=True)}
-        known = {name: value for name, value in given.items() if may_be_sizes(value)}
+        given = {name: np.asarray(value) for name, value in zip(self._feeds, values, strict=True)}
+        known = {name: value for name, value in given.items() if self._feeds[name] and may_be_sizes(value)}
         feeds = {name: (DType.of_numpy(value.dtype), Shape(value.shape)) for name, value in given.items()}
-        taken = [tuple(map(canonical, node.data_inputs[:2])) for node in self._reshapes]
-        inferred = infer(self._graph, feeds, known, [ref for pair in taken for ref in pair])
-        for node, (source, target) in zip(self._reshapes, taken, strict=True):
+        self._inferred = inferred = infer(self._graph, feeds, known, nodes=self._nodes, before=self._inferred)
+        for name, (source, target) in self._reshapes.items():
             shape, sizes = inferred.shape(source), inferred.value(target)
             if sizes is None or not shape.is_known:
                 continue  # whoever runs it, reads them
@@ -127,5 +133,7 @@ class FedSizes:
             try:
                 reshape(elements, sizes)
             except ValueError as error:
-                said = f"Reshape({list(shape.known)}, {sizes.tolist()}) failed: {error}"
-                raise RunError(said, where=f"node '{node.name}'") from error
+                dtype = inferred.dtype(source)
+                tensor = f"{dtype.numpy if dtype else ''}{list(shape.known)}"
+                said = f"Reshape({tensor}, {sizes.dtype}{list(sizes.shape)}) failed: {error}"
+                raise RunError(said, where=f"node '{name}'") from error

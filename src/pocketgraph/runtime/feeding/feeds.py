@@ -132,8 +132,8 @@ def is_bytes(value: np.ndarray[Any, Any]) -> bool:
 
 
 def may_be_sizes(value: Any) -> bool:
-    """Whether a fed value may say sizes: a few whole numbers."""
-    return type(value) is np.ndarray and value.dtype.kind == "i" and value.ndim < 2 and value.size <= MOST_SIZES
+    """Whether a fed value may say sizes: a few numbers, also of types that are cast."""
+    return type(value) is np.ndarray and value.dtype.kind in "iuf" and value.ndim < 2 and value.size <= MOST_SIZES
 
 
 def is_switch(value: np.ndarray[Any, Any]) -> bool:

@@ -16,6 +16,8 @@ from pocketgraph.litert.lowerings.pieces import DEEPEST, MOST_PADDED, cut, pad
 from pocketgraph.litert.lowerings.sliding import at_their_places
 from pocketgraph.litert.program import Value
 
+FEW_PLACES = 4  # along an axis: GATHER copies so many runs sooner than slices are cut and joined
+
 
 @lowers("Slice", takes=MOVED)
 def slice_(emit: Emit, node: Node, source: Value) -> Value:
@@ -108,9 +110,9 @@ def _reversed(emit: Emit, value: Value, axes: list[int]) -> Value:
 @lowers("Roll", takes=MOVED)
 def roll(emit: Emit, node: Node, value: Value) -> Value:
     """
-    Given:   x = Placeholder(dtype=float, shape=[4])
+    Given:   x = Placeholder(dtype=float, shape=[8])
              y = Roll(x, 1, 0, T=float)
-    Result:  y = CONCATENATION(SLICE(x, [3], [1]), SLICE(x, [0], [3]))
+    Result:  y = CONCATENATION(SLICE(x, [7], [1]), SLICE(x, [0], [7]))
     """
     shape, axes = value.shape, emit.axes(2, len(value.shape))
     shifts = np.asarray(emit.static(1, "how far to roll")).reshape(-1)
@@ -120,6 +122,10 @@ def roll(emit: Emit, node: Node, value: Value) -> Value:
         length, is_deep = shape[axis], len(shape) > DEEPEST
         last = shift % length if length else 0
         if not last:
+            continue
+        if length <= FEW_PLACES:
+            places = emit.const(np.roll(np.arange(length, dtype=np.int32), last))
+            value = emit.add("GATHER", [value, places], shape, axis=axis, batch_dims=0)
             continue
         at = 1 if is_deep else axis
         whole = (math.prod(shape[:axis]), length, math.prod(shape[axis + 1 :])) if is_deep else shape

@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, choice
-from pocketgraph.litert.lowerings.pieces import in_32_bits, pad
+from pocketgraph.litert.lowerings.pieces import DEEPEST, in_32_bits, pad
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
@@ -139,9 +139,14 @@ def running_product(emit: Emit, node: Node, source: Value) -> Value:
     """
     (axis,) = emit.axes(1, len(source.shape))
     is_reverse, left_out = bool(node.attr("reverse", False)), int(node.attr("exclusive", False))
-    count = source.shape[axis]
-    if not left_out < count <= MOST_MULTIPLIED:
+    whole, count = source.shape, source.shape[axis]
+    if not 0 < count <= MOST_MULTIPLIED:
         raise emit.unsupported(f"running products of {count} elements")
+    if left_out == count:
+        return emit.constant_like(source, 1)
+    if len(whole) > DEEPEST:
+        source = emit.reshape(source, (math.prod(whole[:axis]), count, math.prod(whole[axis + 1 :])))
+        axis = 1
     thin = source.shape[:axis] + source.shape[axis + 1 :]
     parts = emit.add_many("UNPACK", [source], [(source.dtype, thin)] * count, num=count, axis=axis)
     parts = (parts[::-1] if is_reverse else parts)[: count - left_out]
@@ -153,7 +158,7 @@ def running_product(emit: Emit, node: Node, source: Value) -> Value:
         pairs = np.zeros((len(shape), 2), np.int32)
         pairs[axis, int(is_reverse)] = 1
         made = pad(emit, made, pairs, 1)
-    return made
+    return emit.reshape(made, whole)
 
 
 @lowers("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
