@@ -95,6 +95,8 @@ def is_expected_refusal(case: Case, reason: str) -> bool:
         "do not lie side by side",
         "cut towards 0",
         "rows that no index names",
+        "bits other than the sign",
+        "does not read the bits of int32 as int64",
     )
     return bool(odd_types) or is_empty or needs_int64 or any(part in reason for part in known)
 
@@ -105,7 +107,7 @@ def test_every_row_of_the_table_is_really_run() -> None:
     for case in lowered_cases().values():
         if case.node.op not in run and not run_node(case.node, case.inputs, 1).reason:
             run.add(case.node.op)
-    in_other_files = {"ConcatV2", "NoOp", "StopGradient"}
+    in_other_files = {"BitwiseAnd", "ConcatV2", "NoOp", "StopGradient"}
     same_function_as_another_row = {
         "DepthwiseConv2d",
         "PreventGradient",

@@ -229,7 +229,7 @@ def bits(emit: Emit, node: Node, source: Value) -> Value:
     return source if target is source.dtype else emit.add("BITCAST", [source], shape, target)
 
 
-@lowers("BitwiseAnd", takes=("int32", "int32"))
+@lowers("BitwiseAnd", takes=("int32",))
 def sign_bits(emit: Emit, node: Node, source: Value, mask: Value) -> Value:
     """Of a mask of nothing but the sign bit, as Keras tells -0 from 0 by before it looks for the largest number."""
     lowest = np.iinfo(np.int32).min
