@@ -76,6 +76,7 @@ def test_files_of_others_are_not_used(
     if how == "writable by others":
         path.chmod(0o622)
     else:
+        (tmp_path / "its.number").hardlink_to(path)  # which no new file gets meanwhile
         number, true = path.stat().st_ino, cache_integrity.is_own
         monkeypatch.setattr(cache_integrity, "is_own", lambda status: status.st_ino != number and true(status))
     again = found(tmp_path)

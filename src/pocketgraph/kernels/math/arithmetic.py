@@ -38,9 +38,10 @@ def _half_whole_div(x: Array, y: Array, down: bool) -> Array:
 def _same_type(function: Binary) -> Callable[[Array, Array], Array]:
     def run(x: Array, y: Array) -> Array:
         kind = x.dtype
-        if kind is not y.dtype or (x.shape != y.shape and x.ndim and y.ndim):
+        is_plain = kind in PLAIN
+        if not is_plain or kind is not y.dtype or (x.shape != y.shape and x.ndim and y.ndim):
             paired(x, y)
-        if kind in PLAIN:
+        if is_plain:
             same = function(x, y)
             found: Array = same if type(same) is np.ndarray else np.asarray(same)
             return found if found.dtype is kind else found.astype(kind, copy=False)
