@@ -13,7 +13,7 @@ and so does a picture that is resized to a whole multiple of its own size. What 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -31,6 +31,8 @@ FIRST_BATCH, OTHER_BATCH = 2, 3
 """They follow each other. Neither is 1, at which what moves axes and what reshapes are the same."""
 FAR_BATCH = 23
 """Where sizes are computed with, what is the same for the first two may still differ, as half of the batch does."""
+UNEVEN_BATCH = 5
+FEW_PORTS = 4  # inputs whose lengths are tried in all ways; of more, one is another at a time
 FEW = 6
 """A length that is neither 1 nor a batch that is tried."""
 STEP = 32
@@ -52,15 +54,19 @@ class Opened(NamedTuple):
     other: EntryPoint
 
 
-def open_program(entry: EntryPoint, model: ExportModel) -> tuple[Opened | None, str]:
+def open_program(entry: EntryPoint, model: ExportModel, refused: str = "") -> tuple[Opened | None, str]:
     """A program whose open sizes stay open; None and why where that cannot be.
 
     First all open sizes are tried, then the first axis alone, which is the batch.
+
+    Args:
+        entry, model: what to open.
+        refused: why not all open sizes can stay open, where that is known; "" to try.
     """
     if all(port.is_fixed for port in entry.inputs):
         return None, ""
-    why = ""
-    for batch_only in (False, True):
+    why = refused
+    for batch_only in (True,) if refused else (False, True):
         axes = [_open_axes(port, batch_only=batch_only) for port in entry.inputs]
         if not any(axes):
             continue
@@ -143,8 +149,12 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
     except PocketgraphError as error:
         return error.what
     tried += [compared(first, far)] if far is not None else []
-    if any(isinstance(told, list) for _, _, told in tried[0].patched):
-        tried += [compared(first, each) for each in _uneven(entry, axes, program)]
+    last = _with_sizes(entry, axes, OTHER_BATCH, 1)
+    if is_computed:
+        for uneven in _uneven(entry, axes):
+            with contextlib.suppress(PocketgraphError):  # the graph takes no such sizes together
+                tried.append(compared(first, program(uneven)))
+                last = uneven
     pairs, patched, _ = tried[0]
     for further in tried:
         if further.why:
@@ -184,25 +194,25 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
             return why
     for each in first.programs():
         each.operations[:] = with_computed_sizes(each.operations, own)
-    return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
+    return Opened(first, shapes, last)
 
 
-def _uneven(
-    entry: EntryPoint, axes: Sequence[list[int]], program: Callable[[EntryPoint], Program]
-) -> Iterator[Program]:
-    """The program for sizes that no power of two divides, and others for each input, where the graph takes such."""
-    for by_port in (1, 0):
+def _uneven(entry: EntryPoint, axes: Sequence[list[int]]) -> Iterator[EntryPoint]:
+    """The entry point with sizes that no power of two divides: first all inputs have others, batches too, then the
+    same, then some have others, in every way for up to ``FEW_PORTS``."""
+    long = [at for at, opened in enumerate(axes) if any(opened)]
+    others = [{at} for at in long[1:]] if len(long) > FEW_PORTS else [
+        {at for place, at in enumerate(long[1:]) if chosen >> place & 1} for chosen in range(1, 1 << len(long) >> 1)
+    ]  # fmt: skip
+    for chosen, more in [(set(range(1, len(axes))), 1), (set[int](), 0), *((each, 0) for each in others)]:
         inputs = []
         for at, (port, opened) in enumerate(zip(entry.inputs, axes, strict=True)):
-            more = at * by_port
-            sizes = [
-                size if axis not in opened else size + 2 * axis + 13 + more if axis else FAR_BATCH + 6 + more
-                for axis, size in enumerate(port.sizes or ())
-            ]
+            sizes = list(port.sizes or ())
+            for axis in opened:
+                is_other = at in chosen
+                sizes[axis] = sizes[axis] + 2 * axis + 13 + 4 * is_other if axis else UNEVEN_BATCH + more * is_other
             inputs.append(replace(port, sizes=tuple(sizes)))
-        with contextlib.suppress(PocketgraphError):
-            yield program(replace(entry, inputs=tuple(inputs)))
-            return
+        yield replace(entry, inputs=tuple(inputs))
 
 
 def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, grown: Program) -> str:

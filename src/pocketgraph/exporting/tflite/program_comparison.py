@@ -18,7 +18,7 @@ BROADCASTS = BINARY | {"SELECT_V2"} | (GIVING_BOOL & ELEMENTWISE)
 OWN_SIZE = -1
 """The place of what tells how an operation takes a size off the shape of its input."""
 TAKES_SIZES = {
-    "RESHAPE": 1, "BROADCAST_TO": 1, "TILE": 1, "FILL": 0, "TRANSPOSE_CONV": 0, **dict.fromkeys(RESIZES, 1),
+    "RESHAPE": 1, "BROADCAST_TO": 1, "TILE": 1, "FILL": 0, **dict.fromkeys(RESIZES, 1),
 }  # fmt: skip
 """Which operand of an operator holds sizes, which may be those of what it is made of."""
 
@@ -90,7 +90,7 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
         elif not _equal(a, b):
             merged: Value | list[int] | None = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
             if one.code in BROADCASTS:
-                merged = _repeated(one, at, b)
+                merged = _repeated(one, two, at)
             elif one.code == "SLICE" and at == 2:
                 merged = _to_the_end(one, two)
             if merged is None and at == 1 and one.code in RESIZES:
@@ -133,17 +133,18 @@ def _equal(a: Value, b: Value) -> bool:
     return bool(np.array_equal(a.constant.numpy(), b.constant.numpy(), equal_nan=a.dtype.numpy.kind == "f"))
 
 
-def _repeated(operation: Operation, at: int, b: Value) -> Value | None:
-    """The constant of size 1 where it and ``b`` repeat it along the axes that they differ in, as states of zeros do,
-    and another operand has these."""
-    a = operation.operands[at]
+def _repeated(operation: Operation, two: Operation, at: int) -> Value | None:
+    """The constant of size 1 where both repeat it along the axes that they differ in, as states of zeros do, and
+    another operand has these."""
+    a, b = operation.operands[at], two.operands[at]
     axes = [axis for axis, (x, y) in enumerate(zip(a.shape, b.shape, strict=False)) if x != y]
     if len(a.shape) != len(b.shape) or not axes or a.dtype is not b.dtype:
         return None
     behind = [axis - len(a.shape) for axis in axes]
-    others = [value.shape for value in operation.operands if value.constant is None]
+    others = [(x.shape, y.shape) for x, y in zip(operation.operands, two.operands, strict=True) if x.constant is None]
     if not all(
-        any(shape[axis:][:1] == a.shape[axis:][:1] for shape in others if len(shape) >= -axis) for axis in behind
+        any((x[axis], y[axis]) == (a.shape[axis], b.shape[axis]) for x, y in others if len(x) >= -axis)
+        for axis in behind
     ):
         return None
     first, other = a.content.numpy(), b.content.numpy()

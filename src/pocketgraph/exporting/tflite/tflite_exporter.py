@@ -89,8 +89,11 @@ def written_file(
         if not refused:
             break
         for at, why in refused.items():
-            made[at] = _subgraph(made[at].entry, model, replace(how, fixed=True))
-            made[at].notes.append(f"open sizes are fixed: {why}")
+            again = replace(how, fixed=True) if made[at].refused else how
+            made[at] = _subgraph(made[at].entry, model, again, why)
+            if made[at].opened is None:
+                made[at].notes = [note for note in made[at].notes if "sizes are fixed" not in note]
+                made[at].notes.append(f"open sizes are fixed: {why}")
     for item in made:
         written.notes += item.notes
     entries = {entry.name: entry for entry in model.entries}
@@ -123,6 +126,7 @@ class _Subgraph:
         program: its program; the names of what goes in and out are the public ones.
         opened: what is known of open sizes; None where there are none.
         notes: what is to be said of it.
+        refused: why it was made anew with fewer open sizes; "" where it was not.
     """
 
     entry: EntryPoint
@@ -130,6 +134,7 @@ class _Subgraph:
     opened: Opened | None = None
     shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    refused: str = ""
 
 
 def _subgraphs(model: ExportModel, how: _How) -> list[_Subgraph]:
@@ -153,7 +158,7 @@ def _subgraphs(model: ExportModel, how: _How) -> list[_Subgraph]:
     return made
 
 
-def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
+def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: str = "") -> _Subgraph:
     notes: list[str] = []
     opened: Opened | None = None
     if how.mode == "static":
@@ -162,7 +167,7 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
             notes.append("open sizes are fixed to those of the samples")
     else:
         if not how.fixed and not how.custom and not entry.writes:
-            opened, said = open_program(entry.whole, model)
+            opened, said = open_program(entry.whole, model, refused)
             notes += [said] if said else []
         if opened is not None:
             program = opened.program
@@ -182,7 +187,7 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:
     program = as_written(program)
     shapes = opened.shapes if opened is not None else {}
     program, shapes = _named(program, entry.whole, shapes)
-    return _Subgraph(entry, program, opened, shapes, notes)
+    return _Subgraph(entry, program, opened, shapes, notes, refused)
 
 
 def _named(
@@ -290,8 +295,17 @@ def _why_fixed(file: ModelFile, item: _Subgraph, model: ExportModel) -> str:
     assert item.opened is not None
     count = len(item.entry.inputs)
     other = replace(item.opened.other, inputs=item.opened.other.inputs[:count])
+    is_longer = any(
+        value.shape != port.sizes for value, port in zip(item.program.inputs, item.entry.inputs, strict=False)
+    )
+    why = _why_not(file, item, model, item.entry, "") if is_longer else ""
+    return why or _why_not(file, item, model, other, UNPROVEN)
+
+
+def _why_not(file: ModelFile, item: _Subgraph, model: ExportModel, other: EntryPoint, unproven: str) -> str:
+    """Why the file does not serve these sizes, ``unproven`` where nothing shows whether it does; "" where it does."""
     held = {port.tensor: model.variables[port.name] for port in item.entry.reads}
-    why = DIFFERS
+    why = unproven and DIFFERS
     drawn = made_feeds(other)
     positive = {name: np.abs(value) if value.dtype.kind == "f" else value for name, value in drawn.items()}
     for feeds in (drawn, made_feeds(other, plain=True), positive):
@@ -312,7 +326,7 @@ def _why_fixed(file: ModelFile, item: _Subgraph, model: ExportModel) -> str:
             return DIFFERS
         if not any(one.unproven for one in found):
             return ""
-        why = UNPROVEN
+        why = unproven
     return why
 
 
