@@ -28,7 +28,7 @@ Patch: TypeAlias = "tuple[Operation, int, Value | list[int]]"
 these numbers of other sizes."""
 
 
-class ProgramComparison(NamedTuple):
+class SizeComparison(NamedTuple):
     """How two programs are the same.
 
     Attributes:
@@ -50,10 +50,10 @@ def are_alike(patched: Sequence[Patch], further: Sequence[Patch]) -> bool:
     )
 
 
-def compared(first: Program, other: Program) -> ProgramComparison:
+def compared(first: Program, other: Program) -> SizeComparison:
     """Compares two programs, operation by operation."""
     counts = [(len(each.inputs), len(each.operations), len(each.outputs)) for each in (first, other)]
-    found = ProgramComparison(dict(zip(first.inputs, other.inputs, strict=False)), [], "")
+    found = SizeComparison(dict(zip(first.inputs, other.inputs, strict=False)), [], "")
     if counts[0] != counts[1]:
         return found._replace(why="other sizes need other operators")
     for one, two in zip(first.operations, other.operations, strict=True):
