@@ -51,7 +51,7 @@ def _clipped(writer: LayerWriter, value: KerasTensor, low: float, high: float) -
 
 def _hard_sigmoid(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Keras 2 has a slope of 0.2, Keras 3 one of a sixth."""
-    return _clipped(writer, scaled(writer, value, 1 / 6 if writer.model.version.startswith("3.") else 0.2, 0.5), 0, 1)
+    return _clipped(writer, scaled(writer, value, 1 / 6 if writer.model.is_keras_3 else 0.2, 0.5), 0, 1)
 
 
 def _gelu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:

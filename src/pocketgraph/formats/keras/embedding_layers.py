@@ -11,7 +11,7 @@ def embedding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The row of a table for each number."""
     table = writer.weight("embeddings")
     if value.dtype.is_floating:
-        value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT32)
+        value = writer.add("Cast", value, DstT=INT32)
     rows = writer.add("GatherV2", table, value, writer.const(0, "axis"), dims=(*value.dims, table.dims[-1]))
     if not writer.config.get("mask_zero", False):
         return rows

@@ -65,7 +65,7 @@ class ModelNodes:
     def __init__(
         self, weights: Mapping[str, Array], where: str, version: str = "", rules: Mapping[str, Rule] | None = None
     ) -> None:
-        self.version, self.rules = version, rules or {}
+        self.version, self.is_keras_3, self.rules = version, version.startswith("3."), rules or {}
         self.nodes: dict[str, Node] = {}
         self.taken: set[str] = set()
         self.weights, self.where = weights, where
@@ -80,7 +80,7 @@ class ModelNodes:
     @property
     def counts_any_mask(self) -> bool:
         """Whether a step of merged tensors counts where it does in one of them, as since Keras 3.4, not in all."""
-        return self.version.startswith("3.") and not self.version.startswith(("3.0.", "3.1.", "3.2.", "3.3."))
+        return self.is_keras_3 and not self.version.startswith(("3.0.", "3.1.", "3.2.", "3.3."))
 
     def note_mask_readers(self, kind: str, call: str, values: Sequence[KerasTensor]) -> None:
         """Makes sure that nothing else reads the masks that an attention of Keras 3.8 and later takes away.
@@ -88,7 +88,7 @@ class ModelNodes:
         Raises:
             FormatError: something does, so that the order of the layers' calls would decide the answer.
         """
-        if self.version.startswith("3.") and kind in FORGETS_MASKS | READS_MASKS_ALONE:
+        if self.is_keras_3 and kind in FORGETS_MASKS | READS_MASKS_ALONE:
             for ref in {value.ref for value in values if value.mask}:
                 others = self._mask_readers.setdefault(ref, [])
                 others.append((kind, call))
@@ -314,7 +314,7 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
 
 def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A tensor in the floats that a layer computes in."""
-    return value if value.dtype is writer.float_type else writer.add("Cast", value, SrcT=value.dtype, DstT=FLOAT)
+    return value if value.dtype is writer.float_type else writer.add("Cast", value, DstT=FLOAT)
 
 
 def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[KerasTensor]:
@@ -332,9 +332,7 @@ def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[Kera
     if not any(dtype.is_floating for dtype in types):
         wide = DType.of_numpy(np.result_type(*(dtype.numpy for dtype in types)))
         wide = writer.float_type if wide.is_floating else wide  # of int64 and uint64
-    return [
-        value if value.dtype is wide else writer.add("Cast", value, SrcT=value.dtype, DstT=wide) for value in values
-    ]
+    return [value if value.dtype is wide else writer.add("Cast", value, DstT=wide) for value in values]
 
 
 def expanded(writer: LayerWriter, value: KerasTensor, axis: int) -> KerasTensor:

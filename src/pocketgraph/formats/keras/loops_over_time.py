@@ -50,7 +50,7 @@ def recurrent(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) -> K
     space = writer.all_sizes(products)[2:-1] if len(products.dims) > 3 else []
     dims = (value.dims[0], *products.dims[2:-1], units)
     zeros = writer.add("Fill", writer.sizes([batch, *space, units]), writer.const(0, "zero", FLOAT), dims=dims)
-    is_blind = bool(given) and writer.model.version.startswith("3.") and not writer.has_own_mask  # as Keras 3 is
+    is_blind = bool(given) and writer.model.is_keras_3 and not writer.has_own_mask  # as Keras 3 is
     mask = None if is_blind else value.mask
     results, states = _over_time(writer, products, mask, step, given or [zeros] * count, zeros)
     if writer.kind == "ConvLSTM1D":

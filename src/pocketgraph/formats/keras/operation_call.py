@@ -46,7 +46,7 @@ class OperationCall(NamedTuple):
         whole numbers beside floats become floats."""
         given = [self.argument(place, *names) for place, names in (first, second)]
         like = next((one.dtype for one in given if isinstance(one, KerasTensor)), usual)
-        is_new = self.writer.model.version.startswith("3.")
+        is_new = self.writer.model.is_keras_3
         numbers = [np.asarray(one) for one in given if not isinstance(one, KerasTensor)]
         if is_new and not like.is_floating and any(one.dtype.kind == "f" for one in numbers):
             like = self.writer.float_type

@@ -64,8 +64,8 @@ def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], Keras
         writer = call.writer
         one, other = call.operands((0, ("x", "x1", "a")), (1, ("y", "x2", "b", "bias")), usual)
         if op == "RealDiv" and one.dtype.is_integer:
-            wide = FLOAT if writer.model.version.startswith("3.") or one.dtype.numpy.itemsize < 4 else DOUBLE
-            one, other = (writer.add("Cast", each, SrcT=each.dtype, DstT=wide) for each in (one, other))
+            wide = FLOAT if writer.model.is_keras_3 or one.dtype.numpy.itemsize < 4 else DOUBLE
+            one, other = (writer.add("Cast", each, DstT=wide) for each in (one, other))
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
@@ -82,7 +82,7 @@ def elementwise(op: str) -> Callable[[OperationCall], KerasTensor]:
 def fractions(call: OperationCall) -> KerasTensor:
     """The first argument, of whole numbers as the floats that Keras 3 makes of them."""
     value = call.tensor(0, "x", "features")
-    is_float = value.dtype.is_floating or not call.writer.model.version.startswith("3.")
+    is_float = value.dtype.is_floating or not call.writer.model.is_keras_3
     return value if is_float else as_float(call.writer, value)
 
 
@@ -126,14 +126,14 @@ def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
 def summable(call: OperationCall, op: str) -> KerasTensor:
     """What is reduced; Keras 3 makes floats of whole numbers for means, and numbers of 32 bits of narrow ones."""
     value = call.tensor(0, "x", "input_tensor")
-    if not call.writer.model.version.startswith("3.") or value.dtype.is_floating:
+    if not call.writer.model.is_keras_3 or value.dtype.is_floating:
         return value
     if op == "Mean":
         return as_float(call.writer, value)
     if op not in ("Sum", "Prod") or value.dtype.numpy.itemsize >= 4:
         return value
     wide = UINT32 if value.dtype in (UINT8, UINT16) else INT32
-    return call.writer.add("Cast", value, SrcT=value.dtype, DstT=wide)
+    return call.writer.add("Cast", value, DstT=wide)
 
 
 def concatenation(call: OperationCall) -> KerasTensor:
@@ -188,7 +188,7 @@ def product(call: OperationCall) -> KerasTensor:
 def casting(call: OperationCall) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
-    made = call.writer.add("Cast", value, SrcT=value.dtype, DstT=wanted)
+    made = call.writer.add("Cast", value, DstT=wanted)
     return made._replace(dtype=wanted)
 
 

@@ -106,8 +106,8 @@ def layer_norm(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
         made = writer.add("Mul", value, writer.add("Rsqrt", _variance(writer, centred, axes)), dims=value.dims)
         return writer.add("Mul", made, _along(writer, "gamma", value.dims, axes))
     made = _with_offset(writer, _by_deviation(writer, centred, axes), axes)
-    if given.dtype.is_integer and writer.model.version.startswith("3."):  # Keras 3 cuts off the fractions then
-        made = as_float(writer, writer.add("Cast", made, SrcT=made.dtype, DstT=given.dtype))
+    if given.dtype.is_integer and writer.model.is_keras_3:  # Keras 3 cuts off the fractions then
+        made = as_float(writer, writer.add("Cast", made, DstT=given.dtype))
     return made
 
 
@@ -243,7 +243,7 @@ def elu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 def thresholded_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
-    above = writer.add("Cast", writer.add("Greater", value, limit), SrcT=BOOL, DstT=FLOAT)
+    above = writer.add("Cast", writer.add("Greater", value, limit), DstT=FLOAT)
     return writer.add("Mul", value, above)
 
 
@@ -297,7 +297,7 @@ def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     last = writer.const(-1, "axis")
     mask = writer.add("Any", differs, last, dims=value.dims[:-1], name="mask")
     kept = writer.add("Any", differs, last, dims=(*value.dims[:-1], 1), name="kept", keep_dims=True)
-    return writer.add("Mul", value, writer.add("Cast", kept, SrcT=BOOL, DstT=FLOAT))._replace(mask=mask)
+    return writer.add("Mul", value, writer.add("Cast", kept, DstT=FLOAT))._replace(mask=mask)
 
 
 def rescaling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -338,7 +338,7 @@ def merge(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
         return made
     if made.dtype.is_integer:
         wide = FLOAT if made.dtype.numpy.itemsize < 4 else DOUBLE
-        writer.float_type, made = wide, writer.add("Cast", made, SrcT=made.dtype, DstT=wide)
+        writer.float_type, made = wide, writer.add("Cast", made, DstT=wide)
     return scaled(writer, made, 1 / len(inputs))
 
 

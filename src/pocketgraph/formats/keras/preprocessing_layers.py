@@ -35,7 +35,7 @@ def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
         value = padded(writer, value, ends, float(writer.config.get("fill_value", 0)))
     method = str(writer.config.get("interpolation", "bilinear")).lower()
     made = resized(writer, value, wanted, method, is_centred=True)
-    if not given.dtype.is_integer or not writer.model.version.startswith("3."):
+    if not given.dtype.is_integer or not writer.model.is_keras_3:
         return made
     made = writer.add("Round", made)  # as Keras 3 does; cubic interpolation may go beyond what the type holds
     if method == "bicubic":
@@ -43,7 +43,7 @@ def resizing(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
         most = limits.max if limits.bits < 32 else np.nextafter(np.float32(limits.max), np.float32(0))
         made = writer.add("Minimum", made, writer.const(most, "most", FLOAT))
         made = writer.add("Maximum", made, writer.const(limits.min, "least", FLOAT))
-    return writer.add("Cast", made, SrcT=made.dtype, DstT=given.dtype)
+    return writer.add("Cast", made, DstT=given.dtype)
 
 
 def random_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -53,10 +53,9 @@ def random_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     Raises:
         FormatError: it is of Keras 3.0 to 3.6.
     """
-    version = writer.model.version
-    if re.match(r"3\.[0-6]\b", version):
+    if re.match(r"3\.[0-6]\b", writer.model.version):
         raise writer.refuse("does outside of training what differs between versions of Keras 3, which is not read")
-    if version.startswith("3."):
+    if writer.model.is_keras_3:
         return value
     writer.config = {**writer.config, "crop_to_aspect_ratio": True}
     return resizing(writer, value)
@@ -64,7 +63,7 @@ def random_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 def augmentation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """What changes pictures in training alone; most make floats of whole numbers all the same."""
-    is_kept = writer.kind in KEEP_TYPES and writer.model.version.startswith("3.")
+    is_kept = writer.kind in KEEP_TYPES and writer.model.is_keras_3
     return value if is_kept else as_float(writer, value)
 
 
@@ -117,7 +116,7 @@ def encoded(writer: LayerWriter, value: KerasTensor, depth: int) -> KerasTensor:
 
 def category_encoding(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     if value.dtype.is_floating:
-        value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT32)
+        value = writer.add("Cast", value, DstT=INT32)
     writer.config = {"output_mode": "multi_hot", **writer.config}
     return encoded(writer, value, int(writer.config["num_tokens"]))
 
@@ -129,8 +128,8 @@ def discretization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         raise writer.refuse("has its bin_boundaries of data, which the file does not hold as numbers")
     made = writer.add("Bucketize", value, boundaries=tuple(float(limit) for limit in limits))
     made = encoded(writer, made, len(limits) + 1)
-    is_wide = made.dtype is INT32 and not writer.model.version.startswith("3.")
-    return writer.add("Cast", made, SrcT=INT32, DstT=INT64) if is_wide else made
+    is_wide = made.dtype is INT32 and not writer.model.is_keras_3
+    return writer.add("Cast", made, DstT=INT64) if is_wide else made
 
 
 def hashing(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -159,10 +158,7 @@ def hashed_crossing(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor:
     """The number of the bin that texts and whole numbers fall in together."""
     writer.expect(sparse=False)
     bins, dims = int(writer.config["num_bins"]), inputs[0].dims
-    columns = [
-        value if value.dtype in (STRING, INT64) else writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
-        for value in inputs
-    ]
+    columns = [value if value.dtype in (STRING, INT64) else writer.add("Cast", value, DstT=INT64) for value in inputs]
     if len(dims) == 1:
         columns = [expanded(writer, value, 1) for value in columns]
     types = tuple(value.dtype for value in columns)
@@ -191,7 +187,7 @@ def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     key_type = STRING if is_text else INT64
     turned = bool(writer.config.get("invert", False))
     if (turned or not is_text) and value.dtype is not INT64:
-        value = writer.add("Cast", value, SrcT=value.dtype, DstT=INT64)
+        value = writer.add("Cast", value, DstT=INT64)
     token, first = writer.config.get("mask_token"), specials(writer.config)
     keys = [*words, *([token] if first > rows else [])]
     places = [*range(first, first + len(words)), *([0] if first > rows else [])]
@@ -217,8 +213,12 @@ def lookup(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     made = encoded(writer, found, int(limit or first + len(words)))
     if weighed:
         return _weighed(writer, made, first)
-    is_whole = made.dtype.is_floating and writer.model.version.startswith("3.")
-    return writer.add("Cast", made, SrcT=made.dtype, DstT=INT64) if is_whole else made
+    return _whole(writer, made)
+
+
+def _whole(writer: LayerWriter, made: KerasTensor) -> KerasTensor:
+    """Places and counts of words, which are whole numbers in Keras 3."""
+    return writer.add("Cast", made, DstT=INT64) if made.dtype.is_floating and writer.model.is_keras_3 else made
 
 
 def _weighed(writer: LayerWriter, counts: KerasTensor, first: int) -> KerasTensor:
@@ -292,8 +292,7 @@ def text_vectorization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         )  # fmt: skip
     if mode == "tf_idf":
         return _weighed(writer, made, first)
-    is_whole = made.dtype.is_floating and writer.model.version.startswith("3.")
-    return writer.add("Cast", made, SrcT=made.dtype, DstT=INT64) if is_whole else made
+    return _whole(writer, made)
 
 
 def _pieces(writer: LayerWriter, value: KerasTensor) -> tuple[KerasTensor, KerasTensor]:

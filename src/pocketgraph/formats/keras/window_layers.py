@@ -17,7 +17,7 @@ from pocketgraph.formats.keras.layer_writer import (
     pair,
 )
 from pocketgraph.graph.attr import AttrValue
-from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.dtype import FLOAT
 
 SPACE = {"1D": 1, "2D": 2, "3D": 3}
 """How many axes of space a layer has, by the end of its class."""
@@ -173,7 +173,7 @@ def pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The mean or the largest of all of space."""
     writer.expect(data_format="channels_last")
-    if "Average" in writer.kind and writer.model.version.startswith("3."):
+    if "Average" in writer.kind and writer.model.is_keras_3:
         value = as_float(writer, value)
     keeps = bool(writer.config.get("keepdims", False))
     axes = list(range(1, len(value.dims) - 1))
@@ -183,7 +183,7 @@ def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         counts, along = expanded(writer, value.mask, 2), writer.const(axes, "axes")
         counted = writer.add("SelectV2", counts, value, writer.const(0, "zero", FLOAT), dims=value.dims)
         total = writer.add("Sum", counted, along, dims=dims, keep_dims=keeps)
-        numbers = writer.add("Cast", counts, SrcT=BOOL, DstT=FLOAT)
+        numbers = writer.add("Cast", counts, DstT=FLOAT)
         count = writer.add("Sum", numbers, along, dims=(*dims[:-1], 1), keep_dims=keeps)
         return writer.add("RealDiv", total, count)
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
