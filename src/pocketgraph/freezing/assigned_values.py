@@ -8,8 +8,9 @@ from typing import TypeVar
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.assignments import new_value, value_op
 from pocketgraph.freezing.constant_substitution import reading_value
+from pocketgraph.freezing.handle_uses import UNCHANGED, Use
 from pocketgraph.freezing.shared_memory import RESHAPED
-from pocketgraph.freezing.variable_accesses import UNCHANGED, Accesses, AccessFinder, Use, results_and_effects
+from pocketgraph.freezing.variable_accesses import Accesses, AccessFinder, results_and_effects
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.freezing.written_loops import RoundValue, beside, frame_of
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name, opdefs, parse_ref

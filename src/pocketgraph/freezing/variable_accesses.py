@@ -10,35 +10,21 @@ from typing import NamedTuple
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.assignments import divides_in_turn, value_op
+from pocketgraph.freezing.handle_uses import HandleUses, Use
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.freezing.run_state import without_statistics
-from pocketgraph.freezing.shared_memory import takes_everything
 from pocketgraph.freezing.variables_in_calls import function_attributes
 from pocketgraph.freezing.written_loops import LoopOrder, WrittenLoop, in_turn, written_loops
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph import Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     ENTER,
     FUNCTION_CALLS,
-    HANDS_ON,
     LOOPS,
-    MERGE,
     PASSES,
-    REFERENCE_VARIABLES,
-    REFERENCES,
-    VIEWS,
 )
 from pocketgraph.graph.order import descendants, on_branches, reachable
-
-JOINS = (MERGE - REFERENCES) | {"IdentityN"}
-"""Ops whose results lie in the memory of one of their inputs each."""
-
-SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES) | JOINS
-"""Ops whose results lie in the memory of their first input, or of another one."""
-
-UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
-"""Not a trait: what no assignment changes."""
 
 
 class Accesses(NamedTuple):
@@ -72,17 +58,6 @@ class Accesses(NamedTuple):
     loops: Mapping[str, WrittenLoop] = MappingProxyType({})
 
 
-class Use(NamedTuple):
-    """What a call does with a variable that it is given, at this position of its inputs."""
-
-    position: int
-    reads: bool
-    writes: bool
-    needs: bool
-    returns: bool = False
-    followed: bool = True
-
-
 class AccessFinder:
     """Finds what uses variables in a graph and its functions; ``graph`` may be set to another with these functions."""
 
@@ -97,128 +72,60 @@ class AccessFinder:
 
     def accesses(self, graph: Graph, outputs: Iterable[str], root: str) -> Accesses:
         """What uses a variable; not ``followed`` where assignments are in no order or not known."""
-        is_reference = graph[root].op in REFERENCE_VARIABLES
-        holders, writers, reads = {canonical(root)}, list[Node](), set[str]()
-        calls: dict[str, Use] = {}
-        others: set[str] = set()
-        copies: set[str] = set()  # values of TensorFlow 1 that lie where the variable's do, and change with it
-        shape = graph[root].attr("shape", Shape(None))
-        shapes = {canonical(root): shape if isinstance(shape, Shape) else Shape(None)}
-        waiting = [canonical(root)]
-        followed = True
-        while waiting:
-            tensor = waiting.pop()
-            for node in graph.consumers.get(node_name(tensor), ()):
-                places = [at for at, ref in enumerate(node.data_inputs) if canonical(ref) == tensor]
-                given = list[str]()
-                if not places or node.op in UNCHANGED:
-                    others |= {node.name} if places else set()
-                    continue
-                shares = node.op in SHARES or (
-                    is_reference and takes_everything(graph, node, shapes.get(tensor, Shape(None)))
-                )
-                if is_reference and (shares or node.op in FUNCTION_CALLS):
-                    reads.add(node.name)
-                    if shares and (places == [int(node.op == "Split")] or node.op in JOINS):
-                        copies.add(node.name)
-                        ports = places if node.op == "IdentityN" else range(2 if node.op in BINARY_SWITCHES else 1)
-                        given = [f"{node.name}:{port}" for port in ports]
-                elif node.op in FUNCTION_CALLS:
-                    use = self._called(node, places[0])
-                    followed = followed and use.followed and len(places) == 1 and node.name not in calls
-                    calls[node.name] = use
-                    if use.writes:
-                        writers += [] if node in writers else [node]
-                    elif use.reads:
-                        reads.add(node.name)
-                    given = [f"{node.name}:{place}" for place in places] if node.op in LOOPS else []
-                elif places[0] == 0 and value_op(node.op) is not None:
-                    writers += [] if node in writers else [node]
-                    given = [node.name] if is_reference else []
-                elif is_update(node) and 0 in places:
-                    followed = False
-                    writers += [] if node in writers else [node]
-                    given = [node.name] if is_reference else []
-                elif is_reference and node.op not in REFERENCES:
-                    reads.add(node.name)
-                elif node.op in PASSES and not is_reference:
-                    given = [node.name]
-                    others.add(node.name)
-                elif node.op in BINARY_SWITCHES and places == [0]:
-                    given = [f"{node.name}:0", f"{node.name}:1"]
-                elif node.op in ENTER and node.attr("is_constant", False):
-                    given = [node.name]
-                elif node.op in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
-                    reads.add(node.name)
-                else:
-                    followed = False
-                    reads.add(node.name)
-                    given = [f"{node.name}:{port}" for port in range(len(opdefs.known_output_dtypes(node) or ()))]
-                new = {canonical(ref) for ref in given} - holders
-                if tensor in shapes and node.op in HANDS_ON | BINARY_SWITCHES | ENTER:
-                    shapes |= dict.fromkeys(new, shapes[tensor])
-                holders |= new
-                waiting += new
-        reads -= {node.name for node in writers}  # what they are given of it is what it holds just before
-        asked = {node_name(name) for name in outputs} if is_reference else set()
+        uses = HandleUses(graph, root, self._called)
+        fetched = {node_name(name) for name in outputs} if uses.is_reference else set[str]()
         live = self._live(graph, outputs)
-        if not writers or (
-            graph is self.graph and not self._looks_everywhere and live.isdisjoint(reads | calls.keys() | asked)
-        ):
-            readers = dict.fromkeys(reads, 0)
-            return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
-        ways = _BranchesOfUses(graph, holders if followed else ())
-        loops: Mapping[str, WrittenLoop] | None = {}
-        order = graph
-        if followed and any(ways.enters(node.name) for node in writers):
-            rounds = self._rounds(graph)
-            order = rounds.order
-            loops = written_loops(graph, rounds, writers, [*reads, *(node.name for node in writers)], ways.enters)
-            followed = loops is not None and loops.keys().isdisjoint(calls) and not any(map(ways.are_branched, loops))
-        loops = loops or {}
-        behind = {node.name: descendants(order, [node.name]) for node in writers}
-        before: dict[str, set[str]] = {}
-        if followed:
-            before = {node.name: reachable(order, [node.name]) for node in writers}
-            writers = sorted(writers, key=lambda node: len(before.keys() & before[node.name]))
-            followed = all(ways.are_of_handle(node) for node in writers) and in_turn(
-                [loops.get(node.name) for node in writers]
+        whole = graph is not self.graph or self._looks_everywhere
+        if not uses.writers or not (whole or live & (uses.reads | uses.calls.keys() | fetched)):
+            return self._accesses(uses, dict.fromkeys(uses.reads, 0), live)
+        ways = _BranchesOfUses(graph, uses.holders if uses.followed else ())
+        order, loops = self._loops(graph, uses, ways)
+        behind = {node.name: descendants(order, [node.name]) for node in uses.writers}
+        before = {node.name: reachable(order, [node.name]) for node in uses.writers} if uses.followed else {}
+        if uses.followed:
+            uses.writers.sort(key=lambda node: len(before.keys() & before[node.name]))
+            uses.followed = _are_in_turn(uses.writers, before, ways, loops)
+        if not uses.followed:
+            return self._accesses(
+                uses, {name: int(any(name in found for found in behind.values())) for name in uses.reads}, live
             )
-            for at, node in enumerate(writers):
-                earlier = [one for one in writers[:at] if not ways.exclude(one, node)]
-                followed = followed and all(one.name in before[node.name] for one in earlier)
-        if not followed:
-            readers = {name: int(any(name in found for found in behind.values())) for name in reads}
-            return Accesses(holders, writers, readers, calls, others, set(), {}, live, False, followed)
-        readers = {}
-        for name in reads:
-            others_of = [node for node in writers if not ways.exclude(node, graph[name])]
-            after = max((at for at, node in enumerate(writers, 1) if name in behind[node.name]), default=0)
-            past = {node.name for node in writers[:after]}
-            if all(name in (behind if node.name in past else before)[node.name] for node in others_of):
-                readers[name] = after
-        unordered = reads - readers.keys() - (copies - asked)
-        takes_later = False  # what was in the variable's memory before, which an assignment may give up for another
-        for name in reads & readers.keys():  # what reads a copy when that was made reads what it was then
-            sources = {node_name(ref) for ref in graph[name].data_inputs if canonical(ref) in holders}
-            if sources <= copies and all(readers.get(one) == readers[name] for one in sources):
-                others.add(name)
-            elif name in live and not sources.isdisjoint(copies):
-                takes_later = True
-        readers = {name: after for name, after in readers.items() if name not in others}
-        readers |= {node.name: at for at, node in enumerate(writers, 1) if node.name in asked}
-        for at, node in enumerate(writers):
-            sources = {node_name(ref) for ref in node.data_inputs[1:] if canonical(ref) in holders}
-            takes_later = takes_later or any(readers.get(one) != at for one in sources & copies)
-        followed = not any(
-            divides_in_turn(graph, node) or (takes_later and not node.attr("validate_shape", True)) for node in writers
+        readers = _after_writers(graph, uses, behind, before, ways)
+        unordered = uses.reads - readers.keys() - (uses.copies - fetched)
+        readers, takes_later = _without_copies_then(graph, uses, readers, live)
+        readers |= {node.name: at for at, node in enumerate(uses.writers, 1) if node.name in fetched}
+        takes_later = takes_later or any(
+            readers.get(one) != at
+            for at, node in enumerate(uses.writers)
+            for one in uses.sources(node.data_inputs[1:]) & uses.copies
         )
-        needs = any((after or name in loops) and name in live for name, after in readers.items())
-        for at, node in enumerate(writers):
-            called = calls.get(node.name)
-            needs = needs or (called is not None and node.name in live and (called.needs or (called.reads and at > 0)))
-        branches = {node.name: ways.of_handle(node) for node in writers}
-        return Accesses(holders, writers, readers, calls, others, unordered, branches, live, needs, followed, loops)
+        uses.followed = not any(
+            divides_in_turn(graph, node) or (takes_later and not node.attr("validate_shape", True))
+            for node in uses.writers
+        )
+        return self._accesses(uses, readers, live)._replace(
+            unordered=unordered,
+            branches={node.name: ways.of_handle(node) for node in uses.writers},
+            needs=_needs(uses, readers, live, loops),
+            loops=loops,
+        )
+
+    def _accesses(self, uses: HandleUses, readers: dict[str, int], live: set[str]) -> Accesses:
+        return Accesses(
+            uses.holders, uses.writers, readers, uses.calls, uses.others, set(), {}, live, False, uses.followed
+        )
+
+    def _loops(self, graph: Graph, uses: HandleUses, ways: _BranchesOfUses) -> tuple[Graph, Mapping[str, WrittenLoop]]:
+        """The graph in whose order things happen, and the loops of TensorFlow 1 that change the variable; where these
+        are not understood it is no longer ``followed``."""
+        if not uses.followed or not any(ways.enters(node.name) for node in uses.writers):
+            return graph, {}
+        rounds = self._rounds(graph)
+        names = [*uses.reads, *(node.name for node in uses.writers)]
+        loops = written_loops(graph, rounds, uses.writers, names, ways.enters)
+        uses.followed = (
+            loops is not None and loops.keys().isdisjoint(uses.calls) and not any(map(ways.are_branched, loops))
+        )
+        return rounds.order, loops or {}
 
     def _live(self, graph: Graph, outputs: Iterable[str]) -> set[str]:
         """What outputs are computed with."""
@@ -340,6 +247,70 @@ class _BranchesOfUses:
         while self._graph.producer(predicate).op in PASSES:
             predicate = self._graph.producer(predicate).data_inputs[0]
         return canonical(predicate)
+
+
+def _are_in_turn(
+    writers: list[Node], before: Mapping[str, set[str]], ways: _BranchesOfUses, loops: Mapping[str, WrittenLoop]
+) -> bool:
+    """Whether each of the writers comes after all earlier ones that are not on another branch."""
+    return (
+        all(map(ways.are_of_handle, writers))
+        and in_turn([loops.get(node.name) for node in writers])
+        and all(
+            one.name in before[node.name]
+            for at, node in enumerate(writers)
+            for one in writers[:at]
+            if not ways.exclude(one, node)
+        )
+    )
+
+
+def _after_writers(
+    graph: Graph,
+    uses: HandleUses,
+    behind: Mapping[str, set[str]],
+    before: Mapping[str, set[str]],
+    ways: _BranchesOfUses,
+) -> dict[str, int]:
+    """What reads the variable before some writers and after all others, and after how many."""
+    readers = dict[str, int]()
+    for name in uses.reads:
+        after = max((at for at, node in enumerate(uses.writers, 1) if name in behind[node.name]), default=0)
+        past = {node.name for node in uses.writers[:after]}
+        if all(
+            name in (behind if node.name in past else before)[node.name]
+            for node in uses.writers
+            if not ways.exclude(node, graph[name])
+        ):
+            readers[name] = after
+    return readers
+
+
+def _without_copies_then(
+    graph: Graph, uses: HandleUses, readers: dict[str, int], live: set[str]
+) -> tuple[dict[str, int], bool]:
+    """Readers without those of copies that they read when these are made, which then read what it was; and whether one
+    reads a copy later, whose memory an assignment may have given up for another."""
+    takes_later = False
+    for name in uses.reads & readers.keys():
+        sources = uses.sources(graph[name].data_inputs)
+        if sources <= uses.copies and all(readers.get(one) == readers[name] for one in sources):
+            uses.others.add(name)
+        elif name in live and not sources.isdisjoint(uses.copies):
+            takes_later = True
+    return {name: after for name, after in readers.items() if name not in uses.others}, takes_later
+
+
+def _needs(uses: HandleUses, readers: Mapping[str, int], live: set[str], loops: Mapping[str, WrittenLoop]) -> bool:
+    """Whether something live reads what another one changed."""
+    if any((after or name in loops) and name in live for name, after in readers.items()):
+        return True
+    called = [
+        (at, uses.calls[node.name])
+        for at, node in enumerate(uses.writers)
+        if node.name in uses.calls and node.name in live
+    ]
+    return any(use.needs or (use.reads and at > 0) for at, use in called)
 
 
 def results_and_effects(scope: Graph) -> list[str]:

@@ -381,10 +381,8 @@ def _raised(moments: Array, by: Array) -> Array:
 
 def _product(rows: Array, matrix: Array) -> Array:
     """Rows times weights, [rows, outputs]."""
-    if len(rows) == 1 and len(rows) != len(matrix):
-        result: Array = rows[0] @ matrix.T.astype(rows.dtype)
-    else:
-        result = np.einsum("gri,gi->rg", rows, matrix)
+    is_shared = len(rows) == 1 and len(matrix) != 1
+    result: Array = rows[0] @ matrix.T.astype(rows.dtype) if is_shared else np.einsum("gri,gi->rg", rows, matrix)
     return result
 
 
