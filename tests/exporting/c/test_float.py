@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import numpy as np
@@ -309,3 +310,15 @@ def test_a_length_beyond_its_sequence_is_the_nearest_that_it_has(lengths: list[i
     x = np.arange(10, dtype=np.float32).reshape(1, 5, 2)
     [given] = results(program, [x, np.array(lengths, np.int32)], tmp_path)
     np.testing.assert_array_equal(given, x[:, ::-1] if lengths[0] > 0 else x)
+
+
+@needs_cc
+def test_a_long_run_is_timed_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1, 4])\ny = Exp(x, T=float)")
+    library, arrays = executable(program_of(graph, ["y:0"]), tmp_path), [np.ones((1, 4), np.float32)]
+    assert library._call(arrays, "-n", "1", "-o", os.devnull).endswith(" ms a run\n")
+    asked: list[str] = []
+    for said in ("501 ms a run", "499 ms a run"):
+        monkeypatch.setattr(library, "_call", lambda _, *words, said=said: asked.append(words[1]) or said)
+        assert library.seconds(arrays) == float(said[:3]) / 1000
+    assert asked == ["1", "1", "5"]

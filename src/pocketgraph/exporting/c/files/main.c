@@ -49,7 +49,7 @@ static void show(const @name@_tensor *about, const void *from) {
 
 int main(int count, char **words) {
     const char *output = 0, *weights_path = "@name@.weights";
-    int runs = 1, given = 0, done = 1;
+    int runs = 0, given = 0, done = 1;
     void *memory = 0;
     @name@ it = {0};
     clock_t begun;
@@ -77,8 +77,8 @@ int main(int count, char **words) {
     if (done) {
         FILE *file = output ? fopen(output, "wb") : 0;
         begun = clock();
-        for (int i = 0; i < runs; i++) @name@_invoke(&it);
-        if (runs > 1)
+        for (int i = 0; i < (runs ? runs : 1); i++) @name@_invoke(&it);
+        if (runs)
             printf("%.6f ms a run\n", 1000.0 * (double)(clock() - begun) / (double)CLOCKS_PER_SEC / (double)runs);
         for (int i = 0; i < @NAME@_OUTPUTS; i++) {
             const @name@_tensor *about = &@name@_outputs[i];
