@@ -85,6 +85,7 @@ def test_only_commands_that_open_models_take_a_key() -> None:
         ("toco", "export MODEL.pb -o MODEL.tflite"),
         ("tflite-convert", "export MODEL.pb -o MODEL.tflite"),
         ("export_inference_graph.py", "freeze_graph TRAINING -o FROZEN.pb"),
+        ("compare_graphs", "view MODEL.pb --compare=OTHER.pb"),
     ],
 )
 def test_tools_that_came_before_are_known_by_name(

@@ -117,6 +117,8 @@ FORMER = {
     "saved_model_cli": "summarize SAVED_MODEL",
     "export_inference_graph": "freeze_graph TRAINING -o FROZEN.pb",
     "export_tflite_ssd_graph": "freeze_graph TRAINING -o FROZEN.pb",
+    "tensorflowjs_converter": "app web MODEL.pb -o SITE",
+    "compare_graphs": "view MODEL.pb --compare=OTHER.pb",
     "inference_diff": "verify MODEL.pb MODEL.tflite",
 }
 """Tools that came before, whose work a command of another name does."""
