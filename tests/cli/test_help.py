@@ -8,7 +8,7 @@ import click
 import pytest
 
 from command_line import call
-from pocketgraph.cli.main import COMMANDS, FORMER, Commands
+from pocketgraph.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, Commands
 from pocketgraph.cli.shared.options import distinct_names
 
 
@@ -85,6 +85,7 @@ def test_only_commands_that_open_models_take_a_key() -> None:
         ("toco", "export MODEL.pb -o MODEL.tflite"),
         ("tflite-convert", "export MODEL.pb -o MODEL.tflite"),
         ("export_inference_graph.py", "freeze_graph TRAINING -o FROZEN.pb"),
+        ("compare_graphs", "view MODEL.pb --compare=OTHER.pb"),
     ],
 )
 def test_tools_that_came_before_are_known_by_name(
@@ -92,6 +93,16 @@ def test_tools_that_came_before_are_known_by_name(
 ) -> None:
     assert call(former, "--help") == 2
     assert f"there is no command '{former}'; here it is pocketgraph {instead}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("former", "here"), FORMER_OPTIONS.items())
+def test_options_of_the_former_converter_are_known_by_name(
+    capsys: pytest.CaptureFixture[str], former: str, here: str
+) -> None:
+    assert call("export", f"--{former.replace('_', '-')}=x") == 2
+    assert f"; here it is {here} (" in capsys.readouterr().err
+    assert call("export", "--help") == 0
+    assert here in capsys.readouterr().out.replace("[", " ").split()
 
 
 @pytest.mark.parametrize("instead", FORMER.values())

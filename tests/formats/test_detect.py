@@ -19,7 +19,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
 from pocketgraph.formats import Kind, identify
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.detect import sole_model
+from pocketgraph.formats.detect import MODELS, sole_model
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.protobuf import wire
@@ -331,3 +331,7 @@ def test_files_of_keras_are_told_from_files_of_weights(tmp_path: pathlib.Path) -
     assert identify(tmp_path).next == f"give what is inside, such as {best} or {last} or {tmp_path / 'old.hdf5'}"
     (tmp_path / "net.pb").write_bytes(GRAPH_DEF)
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'net.pb'}"
+
+
+def test_for_each_model_there_is_a_command_to_type() -> None:
+    assert {kind for kind in Kind if kind.value[1].startswith("pocketgraph ")} == MODELS

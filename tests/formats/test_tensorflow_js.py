@@ -181,6 +181,7 @@ def test_what_else_is_wrong_is_told(copied: pathlib.Path) -> None:
         (("weightsManifest", 0, "weights", 0, "quantization"), 3, "manifest of weights is damaged"),
         (("weightsManifest", 0, "weights"), 3, "manifest of weights is damaged"),
         (("weightsManifest", 0, "paths"), [3], "manifest of weights names 3 as a file"),
+        (("modelTopology",), {}, "graph model of TensorFlow.js has no nodes"),
         (("modelTopology", "node", 0, "op"), 7, "the topology is no GraphDef"),
         (("modelTopology", "node", 2, "attr", "dtype"), {"type": "DT_NEW"}, "the topology is no GraphDef|'w1'"),
     ):

@@ -64,6 +64,9 @@ def test_shapes_are_worked_out_once_and_not_for_names(monkeypatch: pytest.Monkey
         assert (list(session.inputs), list(session.outputs)) == (["x"], ["parts", "parts:1"])
         assert "x" in session.inputs
         assert "y" not in session.inputs
+        assert session.inputs.get("y") is None
+        with pytest.raises(KeyError, match="0 is no tensor here; they go by name: 'x'"):
+            session.inputs[0]  # type: ignore[index]
         assert not inferred
         assert (session.inputs["x"].shape, session.outputs["parts:1"].shape) == ((None, 2), (None, 1))
         assert repr(session.outputs) == repr(dict(session.outputs))

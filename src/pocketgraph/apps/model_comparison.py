@@ -12,7 +12,7 @@ from pocketgraph.apps.text_feeds import feeds_behind_texts, may_read_texts
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
-from pocketgraph.freezing.ready_models import for_session, has_signatures, read_model, refuse_signature_of_none
+from pocketgraph.freezing.ready_models import for_session, read_model, refuse_signature_of_none, signature_for
 from pocketgraph.freezing.training_dir import model_path
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -165,7 +165,7 @@ def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, n
     """What a session takes for a model; only directories have signatures to choose from."""
     if isinstance(model, Graph):
         return model
-    return for_session(model, outputs, signature=signature if has_signatures(model) else None, notify=notify)
+    return for_session(model, outputs, signature=signature_for(model, signature), notify=notify)
 
 
 def _with_switches(

@@ -117,9 +117,25 @@ FORMER = {
     "saved_model_cli": "summarize SAVED_MODEL",
     "export_inference_graph": "freeze_graph TRAINING -o FROZEN.pb",
     "export_tflite_ssd_graph": "freeze_graph TRAINING -o FROZEN.pb",
+    "tensorflowjs_converter": "app web MODEL.pb -o SITE",
+    "compare_graphs": "view MODEL.pb --compare=OTHER.pb",
     "inference_diff": "verify MODEL.pb MODEL.tflite",
 }
 """Tools that came before, whose work a command of another name does."""
+
+FORMER_OPTIONS = {
+    **dict.fromkeys(("graph_def_file", "saved_model_dir", "keras_model_file"), "MODEL"),
+    "output_file": "--output",
+    "input_arrays": "--inputs",
+    "output_arrays": "--outputs",
+    "input_shapes": "--input_shape",
+    "mean_values": "--input_mean",
+    "std_dev_values": "--input_std",
+    "allow_custom_ops": "--custom_ops",
+    **dict.fromkeys(("inference_type", "post_training_quantize"), "--mode"),
+    **dict.fromkeys(("inference_input_type", "inference_output_type"), "--io"),
+}
+"""What ``export`` takes in place of the options of toco and tflite_convert."""
 
 WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
@@ -215,6 +231,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         context: Any = getattr(error, "ctx", None)
         command = f" ({context.command_path} --help tells how)" if context is not None else ""
+        if isinstance(error, click.NoSuchOption) and context is not None and context.command.name == "export":
+            here = FORMER_OPTIONS.get(error.option_name.lstrip("-").replace("-", "_"))
+            if here:
+                fail(f"there is no option '{error.option_name}'; here it is {here}{command}", 2)
         fail(error.format_message().rstrip(".") + command, 2)
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the reader has gone; nothing is left to say

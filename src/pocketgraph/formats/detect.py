@@ -20,6 +20,12 @@ CHECKPOINTS = frozenset((
     Kind.CHECKPOINT_V1, Kind.CHECKPOINT_V2, Kind.CHECKPOINT_INDEX, Kind.CHECKPOINT_STATE, Kind.CHECKPOINT_DIRECTORY,
     Kind.CHECKPOINT_DATA,
 ))  # fmt: skip
+MODELS = frozenset((
+    Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.SAVED_MODEL,
+    Kind.CHECKPOINT_DIRECTORY, Kind.MEMMAPPED, Kind.TFLITE, Kind.ONNX, Kind.HDF5, Kind.KERAS_JSON, Kind.KERAS,
+    Kind.TENSORFLOW_JS, Kind.TENSORFLOW_JS_LAYERS,
+))  # fmt: skip
+"""What commands take as a model as it is."""
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes", ".tflite", ".onnx")
 KERAS_SUFFIXES = (".keras", ".h5", ".hdf5")
 BESIDE_MODELS = ("keras_metadata.pb", "fingerprint.pb")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, GraphError
+from pocketgraph.errors import AGAIN, FormatError, GraphError
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import mapped, path_below
 from pocketgraph.formats.keras.topology import parse as keras_model
@@ -48,6 +48,8 @@ def parse(buffer: Buffer, where: str) -> Graph:
     if not isinstance(topology, dict):
         raise FormatError("this is a JSON file without a model", where=where)
     if "node" not in topology:
+        if described.get("format") == "graph-model":
+            raise FormatError("this graph model of TensorFlow.js has no nodes", where=where, hint=AGAIN)
         return keras_model(topology, _weights(described.get("weightsManifest", []), where), where)
     made = _graph_def(topology, where)
     initializer = described.get("modelInitializer")

@@ -133,14 +133,17 @@ def for_session(
     return read_model(name, outputs, signature=signature, notify=notify)
 
 
-def has_signatures(model: object) -> bool:
-    """Whether a model is the path of one whose signature may be chosen, as that of a SavedModel, or its own file."""
-    return isinstance(model, str | os.PathLike) and identify(training_dir.model_path(model)).kind in _SIGNED
+def signature_for(model: object, signature: str | None) -> str | None:
+    """The signature, where the model is the path of one whose signature may be chosen, as that of a SavedModel, or its
+    own file; else None. Without a signature no file is looked at."""
+    if signature is None or not isinstance(model, str | os.PathLike):
+        return None
+    return signature if identify(training_dir.model_path(model)).kind in _SIGNED else None
 
 
 def refuse_signature_of_none(signature: str | None, models: Iterable[object]) -> None:
     """Refuses a signature where no model has one to choose."""
-    if signature is not None and not any(map(has_signatures, models)):
+    if signature is not None and all(signature_for(model, signature) is None for model in models):
         raise UsageError("no model here has signatures, as a SavedModel has", hint=f"leave {option('signature')} out")
 
 

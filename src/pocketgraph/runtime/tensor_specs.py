@@ -54,7 +54,10 @@ class TensorSpecs(Mapping[str, TensorSpec]):
         self._of, self._names = of, names
 
     def __getitem__(self, key: str) -> TensorSpec:
-        name, inferred = self._names[key], self._of.shapes
+        name = self._names.get(key)
+        if name is None:
+            raise KeyError(f"{key!r} is no tensor here; they go by name: {', '.join(map(repr, self._names)) or 'none'}")
+        inferred = self._of.shapes
         ref = name if ":" in name else f"{name}:0"
         node = self._of.graph.producer(name)
         declared = node.attr("dtype", None)

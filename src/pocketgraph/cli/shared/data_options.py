@@ -22,13 +22,13 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
     Raises:
         UsageError: no model is given.
     """
-    from pocketgraph.formats.detect import KERAS_SUFFIXES, MODEL_SUFFIXES, identify, model_at
+    from pocketgraph.formats.detect import KERAS_SUFFIXES, MODEL_SUFFIXES, MODELS, identify, model_at
 
     if graph:
         return graph, listed
     first = model_at(os.path.join(root_dir, listed[0])) if listed else ""
     is_named = first.lower().endswith(MODEL_SUFFIXES + KERAS_SUFFIXES)  # if it is missing, that is said
-    if is_named or (os.path.exists(first) and identify(first).next.startswith("pocketgraph ")):
+    if is_named or (os.path.exists(first) and identify(first).kind in MODELS):
         return listed[0], listed[1:]
     raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 

@@ -17,7 +17,7 @@ from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gap
 from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
-from pocketgraph.freezing.ready_models import has_signatures, refuse_signature_of_none
+from pocketgraph.freezing.ready_models import refuse_signature_of_none, signature_for
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.class_names import own_names_of
@@ -182,7 +182,7 @@ def _opened(options: EvaluationOptions, given: Sequence[Evaluated], samples: Sam
         open_model(
             model, outputs=outputs, inputs=options.inputs, values=options.feeds, threads=threads,
             sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, sizes),
-            signature=options.signature if has_signatures(model) else None,
+            signature=signature_for(model, options.signature),
             notify=reading.notify, shapes=options.shapes,
         )
         for at, model in enumerate(given)
