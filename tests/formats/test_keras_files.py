@@ -92,7 +92,7 @@ def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pa
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 113
+    assert len(NAMES) == 115
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -442,12 +442,18 @@ def test_layers_that_keras_quantized_or_gave_lora_are_refused(tmp_path: pathlib.
 
 def made_by(kind: str, **settings: Any) -> dict[str, Any]:
     """A layer's call with a tensor ``x``, and what else the call has, as Keras 3 writes it; ``m`` is another tensor."""
-    config = settings.pop("config", {})
+    config, module = settings.pop("config", {}), settings.pop("module", "")
     tensors = {name: {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}} for name in "xm"}
     args = [tensors.get(one, one) for one in settings.pop("args", "x")]
     kwargs = {name: tensors.get(one, one) for name, one in settings.items()}
     called = {"args": args, "kwargs": kwargs}
-    return {"class_name": kind, "name": "y", "config": {"name": "y", **config}, "inbound_nodes": [called]}
+    return {
+        "class_name": kind,
+        "module": module,
+        "name": "y",
+        "config": {"name": "y", **config},
+        "inbound_nodes": [called],
+    }
 
 
 @pytest.mark.parametrize(
@@ -460,6 +466,13 @@ def made_by(kind: str, **settings: Any) -> dict[str, Any]:
         ("3.15.1", made_by("MultiHeadAttention", args="xx", query_mask="m"), "is given a tensor as its query_mask"),
         ("3.15.1", made_by("Attention", args=["x", "m"]), "is given a tensor as its argument 2"),
         ("3.15.1", made_by("Bidirectional", initial_state="m"), "is given the state of one way alone"),
+        ("3.15.1", made_by("Tanh", args="xm", module="keras.src.ops.nn"), "is given its argument 2"),
+        (
+            "3.15.1",
+            made_by("Cumsum", module="keras.src.ops.numpy", config={"axis": 1, "dtype": "int32"}),
+            "has dtype=int",
+        ),
+        ("2.15.0", made_by("TFOpLambda", config={"function": "linalg.matmul"}, b="m", adjoint_b=True), "has adjoint_b"),
         ("2.15.0", made_by("Dropout", config={"rate": 0.5}, training=True), "is called with training=True"),
         ("2.15.0", made_by("LSTM", config={"dropout": 0.5}, training=True), "is called with training=True"),
     ],

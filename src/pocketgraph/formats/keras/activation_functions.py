@@ -111,17 +111,17 @@ COMPOSED: dict[str, Callable[[LayerWriter, KerasTensor], KerasTensor]] = {
 """Those of several ops."""
 
 
-def softmax_along(writer: LayerWriter, value: KerasTensor, axis: Any) -> KerasTensor:
-    """The softmax along an axis, or several together."""
+def softmax_along(writer: LayerWriter, value: KerasTensor, axis: Any, op: str = "Softmax") -> KerasTensor:
+    """The softmax along an axis, or several together, or its logarithm."""
     rank = len(value.dims)
     axes = [one % rank for one in pair(axis, 1)]
     if axes == [rank - 1]:
-        return writer.add("Softmax", value)
+        return writer.add(op, value)
     order = [at for at in range(rank) if at not in axes] + axes
     turned = transposed(writer, value, order)
     dims = turned.dims[: rank - len(axes)]
     joined = turned if len(axes) == 1 else writer.reshaped(turned, (*dims, elements(turned.dims[len(dims) :])))
-    made = writer.add("Softmax", joined)
+    made = writer.add(op, joined)
     made = made if len(axes) == 1 else writer.reshaped(made, turned.dims, turned)
     return transposed(writer, made, [order.index(at) for at in range(rank)])
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import scaled
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
     as_float,
     broadcast,
     contraction,
+    expanded,
     pair,
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
-from pocketgraph.formats.keras.window_layers import resized
+from pocketgraph.formats.keras.window_layers import resized, strided
+from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 
 
@@ -89,8 +91,11 @@ def taken(call: OperationCall) -> KerasTensor:
     if isinstance(places, KerasTensor):
         if places.dtype not in (INT32, INT64):
             raise call.writer.refuse("takes elements at places that are no whole numbers, which is not read")
-    elif np.any(np.asarray(places) < 0):
-        raise call.writer.refuse("takes elements from the end, which is not read")
+    else:
+        size, places = value.dims[told], np.asarray(places)
+        if np.any(places < 0) and (size is None or call.writer.kind == "TFOpLambda"):
+            raise call.writer.refuse("takes elements from the end, which is not read")
+        places = np.where(places < 0, places + (size or 0), places)
     return _chosen(call, value, places, told % len(value.dims))
 
 
@@ -146,11 +151,11 @@ def extreme(op: str) -> Callable[[OperationCall], KerasTensor]:
         value = call.tensor(0, "x", "input")
         axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
         dims = (*value.dims[:axis], *value.dims[axis + 1 :])
-        is_wide = call.writer.kind == "TFOpLambda"
-        if call.argument(2, "keepdims"):
-            raise call.writer.refuse("keeps the axis, which is not read")
-        kind = INT64 if is_wide else INT32
-        return call.writer.add(op, value, call.writer.const(axis, "axis"), dims=dims, output_type=kind)
+        told = call.setting("output_type", default="int64" if call.writer.kind == "TFOpLambda" else "int32")
+        made = call.writer.add(
+            op, value, call.writer.const(axis, "axis"), dims=dims, output_type=DType.named(str(told))
+        )
+        return expanded(call.writer, made, axis) if call.setting("keepdims") else made
 
     return written
 
@@ -159,11 +164,17 @@ def one_hot(call: OperationCall) -> KerasTensor:
     value, depth = call.tensor(0, "x", "indices"), int(call.argument(1, "num_classes", "depth"))
     if call.setting("axis", default=-1) not in (-1, None) or call.setting("sparse"):
         raise call.writer.refuse("has its vectors along another axis than the last, which is not read")
-    on, off = (call.writer.const(number, "number", FLOAT) for number in (1, 0))
+    told = str(call.setting("dtype", default="float32"))
+    kind = (
+        call.writer.float_type
+        if told == "float32"
+        else DType.named({"float16": "half", "float64": "double"}.get(told, told))
+    )
+    on, off = (call.writer.const(number, "number", kind) for number in (1, 0))
     made = call.writer.add(
         "OneHot", value, call.writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1
     )
-    return made._replace(dtype=call.writer.float_type)
+    return made._replace(dtype=kind)
 
 
 def _reduced(call: OperationCall, op: str, value: KerasTensor, *, keeps: bool = True) -> KerasTensor:
@@ -196,7 +207,7 @@ def norm(call: OperationCall) -> KerasTensor:
         raise call.writer.refuse("is of another order than two, which is not read")
     if not isinstance(call.setting("axis"), int):
         raise call.writer.refuse("is for no single axis, which is not read")
-    value, place = call.tensor(0, "x", "tensor"), call._replace(given=call.given[:1])
+    value, place = call.tensor(0, "x", "tensor"), replace(call, given=call.given[:1])
     total = _reduced(place, "Sum", call.writer.add("Square", value), keeps=_keeps(place))
     return call.writer.add("Sqrt", total)
 
@@ -206,10 +217,11 @@ def running_sum(call: OperationCall) -> KerasTensor:
     axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
     if call.setting("exclusive") or call.setting("reverse"):
         raise call.writer.refuse("sums backwards or without the element itself, which is not read")
-    return call.writer.add("Cumsum", value, call.writer.const(axis, "axis"))
+    return call.writer.add("Cumsum", call.number(), call.writer.const(axis, "axis"))
 
 
 def einsum(call: OperationCall) -> KerasTensor:
+    call.read.update(range(len(call.given)))
     given = call.given[0] if len(call.given) == 1 and isinstance(call.given[0], list) else call.given
     equation = call.setting("subscripts") or given[0]
     values: Sequence[Any] = [one for one in given if isinstance(one, (KerasTensor, np.ndarray))]
@@ -221,11 +233,15 @@ def einsum(call: OperationCall) -> KerasTensor:
 
 def leaky_relu(call: OperationCall) -> KerasTensor:
     slope = float(call.argument(1, "negative_slope", "alpha", default=0.2))
-    return call.writer.add("LeakyRelu", call.tensor(0, "x", "features"), alpha=slope)
+    return call.writer.add("LeakyRelu", call.fraction(), alpha=slope)
 
 
 def logarithm(base: float) -> Callable[[OperationCall], KerasTensor]:
-    return lambda call: scaled(call.writer, call.writer.add("Log", call.tensor(0, "x")), 1 / np.log(base))
+    def written(call: OperationCall) -> KerasTensor:
+        of_base = call.writer.const(np.log(base), "base", FLOAT)
+        return call.writer.add("RealDiv", call.writer.add("Log", call.fraction()), of_base)
+
+    return written
 
 
 def deviation(call: OperationCall) -> KerasTensor:
@@ -258,6 +274,39 @@ def unstacked(call: OperationCall) -> list[KerasTensor]:
     return [made._replace(ref=f"{made.ref}:{at}" if at else made.ref) for at in range(count)]
 
 
+def patches(call: OperationCall) -> KerasTensor:
+    """Each window of pictures as the channels of one pixel."""
+    value, size = call.tensor(0, "images"), call.argument(1, "size")
+    size, padding = pair(size), str(call.setting("padding", default="valid"))
+    strides, rates = pair(call.setting("strides", default=size)), pair(call.setting("dilation_rate", default=1))
+    if len(value.dims) != 4 or len(size) != 2 or call.setting("data_format") == "channels_first":
+        raise call.writer.refuse("cuts what are no batches of pictures with channels last, which is not read")
+    spans = [(one - 1) * rate + 1 for one, rate in zip(size, rates, strict=True)]
+    sizes = [strided(*each, padding) for each in zip(value.dims[1:3], spans, strides, strict=True)]
+    ksizes, steps, between = ((1, *two, 1) for two in (size, strides, rates))
+    depth = None if value.dims[3] is None else value.dims[3] * size[0] * size[1]
+    return call.writer.add("ExtractImagePatches", value, dims=(value.dims[0], *sizes, depth), ksizes=ksizes,
+                           strides=steps, rates=between, padding=padding.upper().encode())  # fmt: skip
+
+
+def blocks(op: str) -> Callable[[OperationCall], KerasTensor]:
+    """Blocks of pixels as channels, or the other way round."""
+
+    def written(call: OperationCall) -> KerasTensor:
+        value, size = call.tensor(0, "x"), int(call.argument(1, "block_size"))
+        if len(value.dims) != 4 or call.setting("data_format") == "channels_first" or None in value.dims[1:]:
+            raise call.writer.refuse(
+                "moves blocks of other than pictures of known sizes, channels last, which is not read"
+            )
+        height, width, depth = (one or 0 for one in value.dims[1:])
+        is_packed = op == "SpaceToDepth"
+        dims = [one // size if is_packed else one * size for one in (height, width)]
+        channels = depth * size**2 if is_packed else depth // size**2
+        return call.writer.add(op, value, dims=(value.dims[0], *dims, channels), block_size=size)
+
+    return written
+
+
 def largest(call: OperationCall) -> list[KerasTensor]:
     value, count = call.tensor(0, "x", "input"), int(call.argument(1, "k", default=1))
     made = call.writer.add("TopKV2", value, call.writer.const(count, "k"), dims=(*value.dims[:-1], count))
@@ -270,5 +319,6 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
     "Argmin": extreme("ArgMin"), "OneHot": one_hot, "Var": variance, "Std": deviation, "Logsumexp": log_sum_exp,
     "Norm": norm, "Cumsum": running_sum, "Einsum": einsum, "LeakyRelu": leaky_relu, "Log2": logarithm(2),
     "Log10": logarithm(10), "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
+    "ExtractPatches": patches, "DepthToSpace": blocks("DepthToSpace"), "SpaceToDepth": blocks("SpaceToDepth"),
 }  # fmt: skip
 """How each operation of these is written."""

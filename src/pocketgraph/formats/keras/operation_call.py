@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, of_one_type, pair
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, as_float, of_one_type, pair
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
+
+CHANNELS_LAST = ("NHWC", "channels_last")
+NO_MATTER = ("name", "sorted", "fill_mode", "fill_value")
+"""Settings that change no answer: unsorted elements have any order, and only padded resizing fills."""
 
 
-class OperationCall(NamedTuple):
+@dataclass(frozen=True)
+class OperationCall:
     """What an operation is called with; tensors are values, all else as the file has it.
 
-    ``given`` are arguments by place, ``named`` those by name and the settings of the operation.
+    ``given`` are arguments by place, ``named`` those by name and the settings of the operation; ``read`` are the places
+    and names that were asked for.
     """
 
     writer: LayerWriter
     given: Sequence[Any]
     named: Mapping[str, Any]
+    read: set[int | str] = field(default_factory=set)
 
     def argument(self, place: int, *names: str, default: Any = None) -> Any:
         """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
-        return self.given[place] if place < len(self.given) else self.setting(*names, default=default)
+        self.read.add(place)
+        found = self.setting(*names, default=default)
+        return self.given[place] if place < len(self.given) else found
 
     def setting(self, *names: str, default: Any = None) -> Any:
         """What is given by one of these names."""
+        self.read.update(names)
         return next((self.named[name] for name in names if self.named.get(name) is not None), default)
+
+    def check(self) -> None:
+        """Makes sure that nothing was overlooked; what is False or None asks for nothing.
+
+        Raises:
+            FormatError: something was.
+        """
+        for place, value in (*enumerate(self.given), *self.named.items()):
+            is_plain = isinstance(value, (str, int, float))
+            if value is None or value is False or (is_plain and value in CHANNELS_LAST) or place in NO_MATTER:
+                continue
+            if place not in self.read:
+                told = f"argument {place + 1}" if isinstance(place, int) else place
+                said = f"has {told}={str(value)[:40]}" if is_plain else f"is given its {told}"
+                raise self.writer.refuse(f"{said}, which is not read")
 
     def tensor(self, place: int, *names: str, like: DType = FLOAT) -> KerasTensor:
         """An argument as a tensor; numbers become constants."""
@@ -45,13 +71,28 @@ class OperationCall(NamedTuple):
         """Two arguments, each by its place and names: numbers are of the type of the tensor beside them, and in Keras 3
         whole numbers beside floats become floats."""
         given = [self.argument(place, *names) for place, names in (first, second)]
-        like = next((one.dtype for one in given if isinstance(one, KerasTensor)), usual)
-        is_new = self.writer.model.is_keras_3
         numbers = [np.asarray(one) for one in given if not isinstance(one, KerasTensor)]
+        is_whole = len(numbers) == 2 and usual is FLOAT and all(one.dtype.kind in "iu" for one in numbers)
+        like = next((one.dtype for one in given if isinstance(one, KerasTensor)), INT32 if is_whole else usual)
+        is_new = self.writer.model.is_keras_3
         if is_new and not like.is_floating and any(one.dtype.kind == "f" for one in numbers):
             like = self.writer.float_type
+        if is_new and like is BOOL and any(one.dtype.kind in "iu" for one in numbers):
+            like = INT32
         made = [self.tensor(place, *names, like=like) for place, names in (first, second)]
         return of_one_type(self.writer, made) if is_new else made
+
+    def number(self) -> KerasTensor:
+        """The first argument, of bools as the whole numbers that Keras 3 counts them as."""
+        value = self.tensor(0, "x", "input")
+        is_old = not self.writer.model.is_keras_3
+        return value if is_old or value.dtype is not BOOL else self.writer.add("Cast", value, DstT=INT32)
+
+    def fraction(self) -> KerasTensor:
+        """The first argument, of whole numbers as the floats that Keras 3 makes of them."""
+        value = self.tensor(0, "x", "features")
+        is_float = value.dtype.is_floating or not self.writer.model.is_keras_3
+        return value if is_float else as_float(self.writer, value)
 
     def axes(self, *names: str) -> list[int]:
         """The axes of the first tensor that an operation is for, all by default."""

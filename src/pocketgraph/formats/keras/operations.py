@@ -7,27 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
+    LayerWriter,
     as_float,
     broadcast,
     expanded,
     joined,
+    of_one_type,
     pair,
     transposed,
     with_rest,
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, UINT8, UINT16, UINT32
+from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, UINT8, UINT16, UINT32
 
 NAMES = {
     "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract", "math.multiply": "Multiply",
-    "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "Divide": "TrueDivide", "math.pow": "Power",
+    "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "math.pow": "Power",
     "math.maximum": "Maximum", "math.minimum": "Minimum", "math.negative": "Negative", "math.abs": "Absolute",
     "math.square": "Square", "math.sqrt": "Sqrt", "math.rsqrt": "Rsqrt", "math.exp": "Exp", "math.log": "Log",
     "math.tanh": "Tanh", "nn.tanh": "Tanh", "math.sigmoid": "Sigmoid", "nn.sigmoid": "Sigmoid", "nn.relu": "Relu",
@@ -63,12 +66,24 @@ def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], Keras
     def written(call: OperationCall) -> KerasTensor:
         writer = call.writer
         one, other = call.operands((0, ("x", "x1", "a")), (1, ("y", "x2", "b", "bias")), usual)
-        if op == "RealDiv" and one.dtype.is_integer:
-            wide = FLOAT if writer.model.is_keras_3 or one.dtype.numpy.itemsize < 4 else DOUBLE
-            one, other = (writer.add("Cast", each, DstT=wide) for each in (one, other))
+        is_new, wide = writer.model.is_keras_3, None
+        if op in ("RealDiv", "Atan2") and not one.dtype.is_floating and (is_new or op == "RealDiv"):
+            wide = FLOAT if is_new or one.dtype.numpy.itemsize < 4 else DOUBLE
+        elif is_new and usual is BOOL and one.dtype is not BOOL:
+            wide = BOOL
+        elif is_new and op == "FloorMod" and one.dtype.is_integer | (one.dtype is BOOL):
+            wide = _of_remainder(call, one.dtype)
+        if wide is not None and wide is not one.dtype:
+            one, other = (writer.add("Cast", each, DstT=wide)._replace(dtype=wide) for each in (one, other))
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
+
+
+def _of_remainder(call: OperationCall, found: DType) -> DType:
+    """Keras 3 takes remainders of bools, and of narrow numbers by a number, in 32 bits."""
+    is_by_number = found.numpy.itemsize < 4 and any(type(one) is int for one in call.given)
+    return INT32 if found is BOOL or is_by_number else found
 
 
 KEEP_WHOLE = ("Neg", "Abs", "Square", "Sign", "Identity", "LogicalNot", "Round")
@@ -76,21 +91,28 @@ KEEP_WHOLE = ("Neg", "Abs", "Square", "Sign", "Identity", "LogicalNot", "Round")
 
 
 def elementwise(op: str) -> Callable[[OperationCall], KerasTensor]:
-    return lambda call: call.writer.add(op, call.tensor(0, "x", "features") if op in KEEP_WHOLE else fractions(call))
+    return lambda call: call.writer.add(op, call.tensor(0, "x", "features") if op in KEEP_WHOLE else call.fraction())
 
 
-def fractions(call: OperationCall) -> KerasTensor:
-    """The first argument, of whole numbers as the floats that Keras 3 makes of them."""
-    value = call.tensor(0, "x", "features")
-    is_float = value.dtype.is_floating or not call.writer.model.is_keras_3
-    return value if is_float else as_float(call.writer, value)
+def square(call: OperationCall) -> KerasTensor:
+    return call.writer.add("Square", call.number())
+
+
+def rounding(call: OperationCall) -> KerasTensor:
+    value, places = call.tensor(0, "x"), call.setting("decimals", default=0)
+    if not places:
+        return call.writer.add("Round", value)
+    if not value.dtype.is_floating:
+        raise call.writer.refuse(f"has decimals={places} for whole numbers, which is not read")
+    power = call.writer.const(10.0**places, "power", FLOAT)
+    return call.writer.add("RealDiv", call.writer.add("Round", call.writer.add("Mul", value, power)), power)
 
 
 def function(name: str) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
         if call.setting("alpha", default=1) != 1:
             raise call.writer.refuse(f"has alpha={call.setting('alpha')}, which is not read")
-        value = call.tensor(0, "x", "features") if name.startswith("relu") else fractions(call)
+        value = call.tensor(0, "x", "features") if name.startswith("relu") else call.fraction()
         return activated(call.writer, value, name)
 
     return written
@@ -103,14 +125,14 @@ def gelu(call: OperationCall) -> KerasTensor:
 
 def softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
-    return softmax_along(call.writer, value, call.argument(1, "axis", default=-1))
+    axis = call.argument(1, "axis", default=range(len(value.dims)) if call.writer.model.is_keras_3 else -1)
+    return softmax_along(call.writer, value, axis if isinstance(axis, int) else list(axis))
 
 
 def log_softmax(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "logits")
-    if call.argument(1, "axis", default=-1) not in (-1, len(value.dims) - 1):
-        raise call.writer.refuse("is along another axis than the last, which is not read")
-    return call.writer.add("LogSoftmax", value)
+    axis = call.argument(1, "axis", default=range(len(value.dims)) if call.writer.model.is_keras_3 else -1)
+    return softmax_along(call.writer, value, axis if isinstance(axis, int) else list(axis), "LogSoftmax")
 
 
 def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -118,7 +140,9 @@ def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
         value, axes = summable(call, op), call.axes("axis")
         keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
         dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
-        return call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
+        made = call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
+        first = call.setting("initial") if op in ("Max", "Min") else None
+        return made if first is None else call.writer.add(f"{op}imum", made, call.tensor(2, "initial", like=made.dtype))
 
     return written
 
@@ -177,7 +201,7 @@ def transposition(call: OperationCall) -> KerasTensor:
 
 def product(call: OperationCall) -> KerasTensor:
     one, other = call.tensor(0, "x1", "a"), call.tensor(1, "x2", "b")
-    turned = [bool(call.named.get(name, False)) for name in ("transpose_a", "transpose_b")]
+    turned = [bool(call.setting(name)) for name in ("transpose_a", "transpose_b")]
     if min(len(one.dims), len(other.dims)) < 2:
         raise call.writer.refuse("multiplies a vector, which is not read")
     rows, columns = one.dims[-1 if turned[0] else -2], other.dims[-2 if turned[1] else -1]
@@ -188,14 +212,15 @@ def product(call: OperationCall) -> KerasTensor:
 def casting(call: OperationCall) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
     wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
-    made = call.writer.add("Cast", value, DstT=wanted)
-    return made._replace(dtype=wanted)
+    if wanted.is_floating:
+        call.writer.float_type = wanted  # in which it writes what is FLOAT
+    return call.writer.add("Cast", value, DstT=wanted)
 
 
 def alike(op: str) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
         value, told = call.tensor(0, "x", "input"), call.argument(1, "dtype")
-        value = casting(call._replace(given=[value, told])) if told else value
+        value = casting(replace(call, given=[value, told])) if told else value
         return call.writer.add(op, value)
 
     return written
@@ -212,6 +237,7 @@ def stacking(call: OperationCall) -> KerasTensor:
     values = call.argument(0, "values", "x", default=())
     if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
         raise call.writer.refuse("stacks what are no tensors, which is not read")
+    values = of_one_type(call.writer, values) if call.writer.model.is_keras_3 else values
     axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
     dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
     return call.writer.add("Pack", list(values), dims=dims, axis=axis)
@@ -273,26 +299,29 @@ def _slice(part: Any) -> Any:
 
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     **{name: arithmetic(op) for name, op in (
-        ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Power", "Pow"),
+        ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Divide", "RealDiv"),
+        ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
         ("Greater", "Greater"), ("GreaterEqual", "GreaterEqual"), ("Less", "Less"), ("LessEqual", "LessEqual"),
         ("Equal", "Equal"), ("NotEqual", "NotEqual"), ("SquaredDifference", "SquaredDifference"),
         ("Arctan2", "Atan2"))},
     **{name: elementwise(op) for name, op in (
-        ("Negative", "Neg"), ("Absolute", "Abs"), ("Square", "Square"), ("Sqrt", "Sqrt"), ("Rsqrt", "Rsqrt"),
+        ("Negative", "Neg"), ("Absolute", "Abs"), ("Sqrt", "Sqrt"), ("Rsqrt", "Rsqrt"),
         ("Exp", "Exp"), ("Log", "Log"), ("Identity", "Identity"), ("ConvertToTensor", "Identity"),
         ("LogicalNot", "LogicalNot"), ("StopGradient", "Identity"),
         ("Sin", "Sin"), ("Cos", "Cos"), ("Tan", "Tan"), ("Arctan", "Atan"), ("Sinh", "Sinh"), ("Cosh", "Cosh"),
-        ("Arcsinh", "Asinh"), ("Floor", "Floor"), ("Ceil", "Ceil"), ("Round", "Round"), ("Sign", "Sign"),
+        ("Arcsinh", "Asinh"), ("Arccosh", "Acosh"), ("Arctanh", "Atanh"), ("Arcsin", "Asin"), ("Arccos", "Acos"),
+        ("Floor", "Floor"), ("Ceil", "Ceil"), ("Sign", "Sign"),
         ("Reciprocal", "Reciprocal"), ("Log1p", "Log1p"), ("Expm1", "Expm1"), ("Erf", "Erf"), ("Isfinite", "IsFinite"),
         ("Isnan", "IsNan"), ("Isinf", "IsInf"))},
-    **{name: arithmetic(op, DType.named("bool")) for name, op in (
-        ("LogicalAnd", "LogicalAnd"), ("LogicalOr", "LogicalOr"))},
+    **{name: arithmetic(op, BOOL) for name, op in (
+        ("LogicalAnd", "LogicalAnd"), ("LogicalOr", "LogicalOr"), ("LogicalXor", "NotEqual"))},
     **{name.title(): function(name) for name in OPS if name.isalnum() and name.islower() and name != "softmax"},
     **{name: function(known) for name, known in (
         ("Silu", "silu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"),
         ("LogSigmoid", "log_sigmoid"), ("HardTanh", "hard_tanh"), ("TanhShrink", "tanh_shrink"),
         ("SparsePlus", "sparse_plus"), ("SparseSigmoid", "sparse_sigmoid"))},
+    "Square": square, "Round": rounding, "Amax": reduction("Max"), "Amin": reduction("Min"),
     **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
     **array_operations.OPERATIONS,
     "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
@@ -304,6 +333,21 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
 """How each operation is written."""
 
 
+def operated(writer: LayerWriter, name: str) -> KerasTensor | list[KerasTensor]:
+    """What an operation makes of what the writer was given; TFOpLambda has the settings of a layer, not of its call.
+
+    Raises:
+        FormatError: it is of no kind that is read, or an argument would be overlooked.
+    """
+    if name not in OPERATIONS:
+        raise writer.refuse(f"is '{name}', an operation that is not read")
+    of_keras_2 = writer.kind in ("TFOpLambda", "SlicingOpLambda")
+    call = OperationCall(writer, writer.given, writer.named if of_keras_2 else {**writer.config, **writer.named})
+    made = OPERATIONS[name](call)
+    call.check()
+    return made
+
+
 def operation(kind: str, config: Mapping[str, Any], module: str, *, is_of_keras_3: bool) -> str | None:
     """The operation that a layer stands for; None for a true layer, which in Keras 3 says whether it is trained.
 
@@ -313,5 +357,5 @@ def operation(kind: str, config: Mapping[str, Any], module: str, *, is_of_keras_
         told = str(config.get("function", "__operators__.getitem"))
         return NAMES.get(told, told)
     if ".ops" in module or (is_of_keras_3 and "trainable" not in config and kind in OPERATIONS):
-        return NAMES.get(kind, kind)
+        return kind
     return None

@@ -10,8 +10,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, as_float
-from pocketgraph.formats.keras.operation_call import OperationCall, parts
-from pocketgraph.formats.keras.operations import OPERATIONS, operation
+from pocketgraph.formats.keras.operation_call import parts
+from pocketgraph.formats.keras.operations import operated, operation
 from pocketgraph.formats.keras.wrappers import (
     CHANNELS_FIRST,
     MODELS,
@@ -211,7 +211,8 @@ class _NestedModel:
                 for value in values
             ]
         else:
-            writer.float_type = DOUBLE if any(value.dtype is DOUBLE for value in values) else FLOAT
+            floats = {value.dtype for value in values if value.dtype.is_floating}
+            writer.float_type = floats.pop() if len(floats) == 1 else DOUBLE if DOUBLE in floats else FLOAT
         writer.given, writer.named = layer.arguments(index, values)
         made = self._by_rule(writer, layer, values)
         results = made if isinstance(made, list) else [made]
@@ -234,9 +235,7 @@ class _NestedModel:
         """What the rule of the layer's class, or of the operation that it stands for, writes."""
         named = layer.operation
         if named is not None:
-            if named not in OPERATIONS:
-                raise writer.refuse(f"is '{named}', an operation that is not read")
-            return OPERATIONS[named](OperationCall(writer, writer.given, {**layer.config, **writer.named}))
+            return operated(writer, named)
         rule = RULES.get(layer.kind)
         if rule is None:
             raise writer.refuse("is of a kind that is not read")

@@ -16,6 +16,7 @@ from pocketgraph.formats.keras import (
     spectrum_layers,
     window_layers,
 )
+from pocketgraph.formats.keras.activation_functions import scaled
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -218,6 +219,11 @@ def merged(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | list[Kera
     return total
 
 
+def scaled_sum(writer: LayerWriter, value: KerasTensor, other: KerasTensor) -> KerasTensor:
+    """A tensor and a part of another, as the InceptionResNetV2 of Keras 3 adds them."""
+    return writer.add("AddV2", value, scaled(writer, other, float(writer.config["scale"])))
+
+
 def _all_steps(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A mask of steps that all count."""
     sizes = writer.sizes(writer.all_sizes(value)[:2])
@@ -229,7 +235,7 @@ _RULES: dict[str, Rule] = {
     **embedding_layers.RULES, **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
-    "SpectralNormalization": spectral_norm,
+    "SpectralNormalization": spectral_norm, "CustomScaleLayer": scaled_sum,
     "Bidirectional": bidirectional,
 }  # fmt: skip
 RULES = {kind: counted(rule) for kind, rule in _RULES.items()}
