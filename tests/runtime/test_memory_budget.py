@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 import zlib
 from typing import Any
 
@@ -13,9 +14,12 @@ from kernels.cases import FAMILIES, cases
 from pocketgraph import budgets
 from pocketgraph.budgets import limits
 from pocketgraph.errors import RunError
+from pocketgraph.formats import load
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import KERNELS, evaluate
 from pocketgraph.runtime import Session
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 
 MEGABYTE = 1 << 20
 
@@ -175,3 +179,12 @@ def test_a_quarter_of_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: A
     assert budgets.share_of_memory.__wrapped__() == 1_000_000
     monkeypatch.setattr(budgets, "CGROUPS", (str(endless),))
     assert 1 << 26 < budgets.share_of_memory.__wrapped__() <= 1 << 32
+
+
+def test_a_model_file_that_runs_as_a_whole_refuses_a_limit() -> None:
+    """It has no nodes of ours to count: an error says so, where an assertion failed."""
+    graph = load(FIXTURES / "tflite" / "coded.tflite")
+    (feed,) = (node for node in graph if node.op == "Placeholder")
+    value = np.zeros([size or 1 for size in feed.attr("shape")], feed.attr("dtype").numpy)
+    with Session(graph, memory_limit=10**9) as session, pytest.raises(RunError, match="keeps to no memory_limit"):
+        session.run(list(graph.outputs), {feed.name: value})

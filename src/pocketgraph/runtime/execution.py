@@ -279,7 +279,8 @@ class Running:
         if plan.whole is not None and self._memory_limit is None:
             return plan.directly()
         program, new_run = plan.program, self._new_run  # without this object, whose plans' calls hold what runs them
-        assert program is not None
+        if program is None:
+            raise RunError("a model file that runs as a whole keeps to no memory_limit", hint="leave memory_limit out")
         return lambda values: program.run(values, new_run())
 
 

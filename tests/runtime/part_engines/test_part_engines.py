@@ -221,7 +221,7 @@ IDS = np.array([[2**24, 2**24 + 1, 3, -(2**24) - 1]], np.int64)
 OTHERS = np.array([[2**24 + 1, 2**24 + 1, 3 + 2**32, -(2**24)]], np.int64)
 
 
-def test_openvino_leaves_large_whole_numbers_to_the_reference_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openvino_leaves_wild_numbers_to_the_reference_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = SimpleNamespace(inputs=[], create_infer_request=lambda: None)
     model = SimpleNamespace(get_ops=list)
     core = SimpleNamespace(read_model=lambda source: model, compile_model=lambda *given: compiled)
@@ -232,6 +232,10 @@ def test_openvino_leaves_large_whole_numbers_to_the_reference_engine(monkeypatch
         runner.run([IDS, OTHERS])
     runner.exact = lambda inputs: [inputs[0] == inputs[1]]
     assert runner.run([IDS, OTHERS])[0].tolist() == [[False, True, False, False]]
+    wild = [np.full((1, 2), number, np.float32) for number in (np.nan, np.inf, 1e30)]
+    assert all(runner.refused([IDS % 7, array]).startswith("OpenVINO's rectifiers") for array in wild)
+    assert not runner.refused([IDS % 7, np.full((1, 2), 1e15, np.float32)])
+    assert not runner.refused([np.full((3, 4), 60000, np.float16), np.zeros((0, 2))])
 
 
 def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.Path) -> None:
@@ -244,6 +248,24 @@ def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.P
     with Session(graph, engine="openvino", cache_dir=tmp_path, check="never") as session:
         assert session.run("y", {"a": IDS, "b": OTHERS})[0].tolist() == [[False, True, False, False]]  # TensorFlow 2.21
         assert session.run("y", {"a": IDS % 7, "b": OTHERS % 7})[0].tolist() == [[False, True, False, False]]
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("line", ["Relu(x, T=float)", "Exp(x, T=float)", "Relu(n, T=float)\nn = Sub(x, x, T=float)"])
+def test_openvino_leaves_what_is_not_finite_to_the_reference_engine(
+    line: str, wild: float, tmp_path: pathlib.Path
+) -> None:
+    """Given NaN, OpenVINO's Relu and Exp give 0; TensorFlow 2.21 gives NaN."""
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse(f"x = Placeholder(dtype=float, shape=[1,2,2,8])\ny = {line}")
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 2, 2, 8)
+    with (
+        Session(graph, engine="openvino", cache_dir=tmp_path, check="never") as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        session.run("y", {"x": x})
+        x[0, 1, 0, 3] = wild
+        np.testing.assert_allclose(session.run("y", {"x": x})[0], reference.run("y", {"x": x})[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])

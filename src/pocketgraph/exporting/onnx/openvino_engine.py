@@ -7,6 +7,7 @@ Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolu
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -82,6 +83,8 @@ class OpenVinoRunner(CheckedRunner):
     def refused(self, inputs: Sequence[Array]) -> str:
         if any(map(_is_beyond_float32, inputs)):
             return f"OpenVINO computes whole numbers beyond {MOST_FED} in float32"
+        if not all(map(_has_finite_squares, inputs)):
+            return "OpenVINO's rectifiers, bounds and reductions pass over NaN and what overflows"
         return super().refused(inputs)
 
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
@@ -119,7 +122,7 @@ class OpenVinoEngine:
         if part.is_eight_bit:
             return "it has eight-bit tensors, which OpenVINO computes with otherwise"
         if part.reference is None:
-            return "the graph was not read" if _has_onnx() else ""
+            return "the graph was not read"
         nodes = part.reference.nodes
         inexact = next((why for node in nodes if (why := _inexact(node))), "")
         return inexact or _rounded_quotient(nodes) or _unsafe_numbers(nodes)
@@ -202,6 +205,14 @@ def _largest(node: Node | None, otherwise: int = 0) -> int:
 
 def _is_beyond_float32(array: Array) -> bool:
     return _is_wide(array.dtype) and bool(array.max(initial=0) > MOST_FED or array.min(initial=0) < -MOST_FED)
+
+
+def _has_finite_squares(array: Array) -> bool:
+    """Whether an array has no NaN, infinity or float beyond 1e19; ``numpy.dot`` would wake BLAS's threads."""
+    if array.dtype.kind != "f":
+        return True
+    flat = array.reshape(-1)
+    return math.isfinite(np.einsum("i,i->", flat, flat, dtype=np.float32, casting="same_kind"))
 
 
 def _is_wide(dtype: np.dtype[Any]) -> bool:
