@@ -20,16 +20,13 @@ from pocketgraph.formats.protos import message
 VERSION = "brain.Event:2"
 
 
-def write_event_file(folder: str | os.PathLike[str], graph_def: bytes, runs: Mapping[str, bytes]) -> str:
+def write_event_file(folder: str | os.PathLike[str], graph_def: bytes, runs: Mapping[str, bytes]) -> None:
     """Writes an event file of its own into a folder, which is made when it is not there.
 
     Args:
         folder: TensorBoard's ``--logdir``.
         graph_def: an encoded GraphDef, shown under Graphs.
         runs: encoded RunMetadata by tag; the tag is what TensorBoard lists under "Session runs".
-
-    Returns:
-        The file's path.
 
     Raises:
         PocketgraphError: the file cannot be written.
@@ -41,18 +38,15 @@ def write_event_file(folder: str | os.PathLike[str], graph_def: bytes, runs: Map
         run.tagged_run_metadata.tag = tag
         run.tagged_run_metadata.run_metadata = metadata
         events.append(run)
-    return _written(folder, now, events)
+    _write(folder, now, events)
 
 
-def write_scalars(folder: str | os.PathLike[str], points: Iterable[tuple[int, Mapping[str, float]]]) -> str:
+def write_scalars(folder: str | os.PathLike[str], points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
     """Writes an event file with numbers, which TensorBoard shows as curves.
 
     Args:
         folder: a run of TensorBoard's ``--logdir``, made when it is not there.
         points: steps, each with numbers by tag.
-
-    Returns:
-        The file's path.
 
     Raises:
         PocketgraphError: the file cannot be written.
@@ -64,13 +58,12 @@ def write_scalars(folder: str | os.PathLike[str], points: Iterable[tuple[int, Ma
         for tag, value in numbers.items():
             event.summary.value.add(tag=tag, simple_value=value)
         events.append(event)
-    return _written(folder, now, events)
+    _write(folder, now, events)
 
 
-def _written(folder: str | os.PathLike[str], now: float, events: Iterable[Any]) -> str:
+def _write(folder: str | os.PathLike[str], now: float, events: Iterable[Any]) -> None:
     path = _free_name(os.fspath(folder), now)
     write_atomically(path, b"".join(record(event.SerializeToString()) for event in events))
-    return path
 
 
 def record(data: bytes) -> bytes:

@@ -17,7 +17,7 @@ PREFIX = "import/"
 """Before every name, as the original tool imports the graph."""
 
 
-def write_for_tensorboard(graph: Graph, folder: str | os.PathLike[str], trace: StepTrace | None = None) -> str:
+def write_for_tensorboard(graph: Graph, folder: str | os.PathLike[str], trace: StepTrace | None = None) -> None:
     """Writes an event file with the graph, every name under ``import/``, and an ``_output_shapes`` for each node.
 
     Differs from the original: values of larger constants are left out, which no picture shows.
@@ -26,9 +26,6 @@ def write_for_tensorboard(graph: Graph, folder: str | os.PathLike[str], trace: S
         graph: any graph, that of a LiteRT file too.
         folder: TensorBoard's ``--logdir``; made when it is not there.
         trace: a run of the graph, which TensorBoard lists under "Session runs".
-
-    Returns:
-        The file's path.
 
     Raises:
         PocketgraphError: the file cannot be written.
@@ -40,7 +37,7 @@ def write_for_tensorboard(graph: Graph, folder: str | os.PathLike[str], trace: S
     if trace is not None:
         named = StepTrace([node._replace(name=f"{PREFIX}{node.name}") for node in trace.nodes], trace.total_us)
         runs["run"] = run_metadata({DEVICE: node_stats(named, shown)})
-    return write_event_file(folder, to_bytes(shown), runs)
+    write_event_file(folder, to_bytes(shown), runs)
 
 
 def imported(graph: Graph) -> Graph:

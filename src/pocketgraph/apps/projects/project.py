@@ -18,7 +18,7 @@ from pocketgraph.errors import option
 from pocketgraph.exporting.export_verification import DifferenceError
 from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
-from pocketgraph.exporting.tool import Exported, export_model
+from pocketgraph.exporting.tool import export_model
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import mostly_not_finite
 
@@ -113,7 +113,7 @@ class Project:
             return "a program that takes recordings"
         return "a camera app" if self.has_camera else "views that run and time the model"
 
-    def place_model(self, path: str, *, labelled: bool = True, **options: Any) -> Exported | None:
+    def place_model(self, path: str, *, labelled: bool = True, **options: Any) -> None:
         """Puts the model's file or folder where the project wants it: exported and checked, or copied.
 
         Args:
@@ -127,7 +127,7 @@ class Project:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if self.source:
             shutil.copyfile(self.source, path)
-            return None
+            return
         model = self.model if labelled else replace(self.model, labels=())
         try:
             made = export_model(model, path, TARGETS[self.engine], options, is_timed=False)
@@ -137,7 +137,6 @@ class Project:
             hint = f"{error.hint} of the command export, whose .tflite file app takes"
             raise DifferenceError(error.what, where=error.where, hint=hint) from error
         self.notes += [note for note in made.notes if note not in self.notes]
-        return made
 
     def golden_files(self) -> dict[str, bytes]:
         """Golden arrays as they lie in memory, little-endian: ``input_0.bin``, …, ``output_0.bin``, …."""

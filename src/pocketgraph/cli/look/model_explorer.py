@@ -37,7 +37,7 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
     from pocketgraph.inspect.node_times import measured
 
     name = os.path.basename(os.path.normpath(model))
-    output = output or default_place(f"{os.path.splitext(name)[0] or name}.json", "-o", OWN)
+    output = output or default_place(f"{os.path.splitext(name)[0] or name}.json", OWN)
     if not output.endswith(".json"):
         raise UsageError(f"Model Explorer reads .json, not '{output}'", hint="-o graph.json")
     check_place(output, model)

@@ -39,7 +39,7 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
     from pocketgraph.formats.files import check_place, write_atomically
 
     name = os.path.basename(os.path.normpath(model))
-    output = output or default_place(f"{os.path.splitext(name)[0] or name}.html", "-o", OWN)
+    output = output or default_place(f"{os.path.splitext(name)[0] or name}.html", OWN)
     ending = os.path.splitext(output)[1].lower()
     if ending not in ENDINGS:
         raise UsageError(f"a view is written as .html, .svg or .png, not as '{output}'", hint="-o page.html")

@@ -148,12 +148,11 @@ def page_place(path: str, option: str = "--report") -> str:
     return path
 
 
-def default_place(path: str, option: str, mark: bytes = b"") -> str:
+def default_place(path: str, mark: bytes = b"") -> str:
     """Where a file goes that the call names no place for: not over one that something else wrote.
 
     Args:
         path: the usual place.
-        option: the flag that names another.
         mark: what is in files that the command itself writes again without a word; b"" where it asks for each.
 
     Raises:
@@ -166,9 +165,9 @@ def default_place(path: str, option: str, mark: bytes = b"") -> str:
             stem, ending = os.path.splitext(path)
             free = next(name for at in count(2) if not os.path.lexists(name := f"{stem}_{at}{ending}"))
             raise UsageError(
-                f"a file of this name is there, and stays, as {option} does not name it",
+                "a file of this name is there, and stays, as -o does not name it",
                 where=path,
-                hint=f"{option} {quoted_path(free)} is free; {option} {quoted_path(path)} replaces it",
+                hint=f"-o {quoted_path(free)} is free; -o {quoted_path(path)} replaces it",
             )
     return path
 

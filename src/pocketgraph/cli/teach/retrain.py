@@ -141,7 +141,7 @@ def command(
     tuning = _tuning(train_layers, how_many_training_steps, given)
     distortions = Distortions(*(how.pop(name) for name in DISTORTIONS))
     if not output_graph:
-        output_graph = DEFAULT if os.path.isdir(_unfinished(DEFAULT)) else default_place(DEFAULT, "-o")
+        output_graph = DEFAULT if os.path.isdir(_unfinished(DEFAULT)) else default_place(DEFAULT)
     beside = DEFAULT if output_graph in CALLED else output_graph  # a pipe has no folder
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")

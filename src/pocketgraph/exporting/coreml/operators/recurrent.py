@@ -18,10 +18,10 @@ GATES = "iofc"
 CORE_ML_GATES = "ifoc"
 
 
-def sorted_gates(array: Array, order: str) -> Array:
-    """Blocks of rows in ONNX's order of gates, in another one."""
-    parts = dict(zip(GATES, np.split(array, len(order)), strict=True))
-    return np.concatenate([parts[gate] for gate in order])
+def sorted_gates(array: Array) -> Array:
+    """Blocks of rows in ONNX's order of gates, in Core ML's."""
+    parts = dict(zip(GATES, np.split(array, len(GATES)), strict=True))
+    return np.concatenate([parts[gate] for gate in CORE_ML_GATES])
 
 
 @translates("LSTM")
@@ -40,9 +40,9 @@ def lstm(to: Translation, operation: OnnxOperation) -> Any:
     output, state = (_initial(to, operation, index, units) for index in (5, 6))
     sequence, last, cell = to.op(
         "lstm", x=x, initial_h=output, initial_c=state, output_sequence=True,
-        weight_ih=sorted_gates(weights, CORE_ML_GATES).astype(np.float32),
-        weight_hh=sorted_gates(repeated, CORE_ML_GATES).astype(np.float32),
-        bias=sorted_gates(bias[: 4 * units] + bias[4 * units :], CORE_ML_GATES).astype(np.float32), **more,
+        weight_ih=sorted_gates(weights).astype(np.float32),
+        weight_hh=sorted_gates(repeated).astype(np.float32),
+        bias=sorted_gates(bias[: 4 * units] + bias[4 * units :]).astype(np.float32), **more,
     )  # fmt: skip
     return [to.op("expand_dims", x=value, axes=[axis]) for value, axis in ((sequence, 1), (last, 0), (cell, 0))]
 
