@@ -13,7 +13,7 @@ and so does a picture that is resized to a whole multiple of its own size. What 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -21,10 +21,16 @@ from typing import NamedTuple
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
-from pocketgraph.exporting.tflite.computed_sizes import Told, is_by_own_size, is_exact, sizes_of, with_computed_sizes
-from pocketgraph.exporting.tflite.program_comparison import OWN_SIZE, are_alike, compared, takes_a_size
+from pocketgraph.exporting.tflite.computed_sizes import (
+    LOOK_AT_SIZES,
+    Told,
+    is_by_own_size,
+    is_exact,
+    sizes_of,
+    with_computed_sizes,
+)
+from pocketgraph.exporting.tflite.program_comparison import OWN_SIZE, SizeComparison, are_alike, compared, takes_a_size
 from pocketgraph.exporting.tflite.size_limits import unreached_limit
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.program import Operation, Program, Value
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
@@ -37,7 +43,6 @@ FEW = 6
 """A length that is neither 1 nor a batch that is tried."""
 STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
-LOOK_AT_SIZES = ops_with("shape")
 
 
 class Opened(NamedTuple):
@@ -54,20 +59,20 @@ class Opened(NamedTuple):
     other: EntryPoint
 
 
-def open_program(entry: EntryPoint, model: ExportModel, refused: str = "") -> tuple[Opened | None, str]:
-    """A program whose open sizes stay open; None and why where that cannot be.
+def open_program(entry: EntryPoint, model: ExportModel, refused: Sequence[str] = ()) -> tuple[Opened | None, str]:
+    """A program whose open sizes stay open, and what is to be said of those that do not; None where none can.
 
     First all open sizes are tried, then the first axis alone, which is the batch.
 
     Args:
         entry, model: what to open.
-        refused: why not all open sizes can stay open, where that is known; "" to try.
+        refused: why the files of earlier tries did not serve, in order; each is not tried again.
     """
-    if all(port.is_fixed for port in entry.inputs):
+    every, batch = ([_open_axes(port, batch_only=each) for port in entry.inputs] for each in (False, True))
+    if not any(every):
         return None, ""
-    why = refused
-    for batch_only in (True,) if refused else (False, True):
-        axes = [_open_axes(port, batch_only=batch_only) for port in entry.inputs]
+    why = refused[-1] if refused else ""
+    for axes in ([every] if every == batch else [every, batch])[len(refused) :]:
         if not any(axes):
             continue
         found = _try(entry, model, axes)
@@ -82,8 +87,8 @@ def open_program(entry: EntryPoint, model: ExportModel, refused: str = "") -> tu
                 if closed
                 else "",
             )
-        why = found
-    return None, fixed_sizes_note(entry, why)
+        why = why if refused else found
+    return None, f"open sizes are fixed: {why}" if refused else fixed_sizes_note(entry, why)
 
 
 def fixed_sizes_note(entry: EntryPoint, why: str) -> str:
@@ -132,40 +137,63 @@ def _with_sizes(entry: EntryPoint, axes: Sequence[list[int]], batch: int, steps:
 
 
 def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Opened | str:
+    """The program with these axes open; why not where that cannot be."""
     is_batch_alone = not any(axis for opened in axes for axis in opened)
     # where parts of windows are cut out of a padded picture depends on its size
     without = (*OF_CODES, *OF_EIGHT_BITS) if is_batch_alone else (*OF_CODES, *OF_EIGHT_BITS, *OF_XNNPACK)
     program = partial(float_program, model=model, without=without)
+    nearest, farthest = _with_sizes(entry, axes, OTHER_BATCH, 1), _with_sizes(entry, axes, FAR_BATCH, 3)
+    is_computed = any(node.op in LOOK_AT_SIZES for node in model.graph)
     try:
         first = program(_with_sizes(entry, axes, FIRST_BATCH, 0))
-        other = grown = program(_with_sizes(entry, axes, OTHER_BATCH, 1))
+        other = grown = program(nearest)
         tried = [compared(first, other)]
         if tried[0].why:
             return tried[0].why
         if not is_batch_alone:
             grown = program(_with_sizes(entry, axes, OTHER_BATCH, 0))
-        is_computed = any(node.op in LOOK_AT_SIZES for node in model.graph)
-        far = program(_with_sizes(entry, axes, FAR_BATCH, 3)) if is_computed else None
+        if is_computed:
+            tried.append(compared(first, program(farthest)))
     except PocketgraphError as error:
         return error.what
-    tried += [compared(first, far)] if far is not None else []
-    last = _with_sizes(entry, axes, OTHER_BATCH, 1)
-    if is_computed:
-        for uneven in _uneven(entry, axes):
-            with contextlib.suppress(PocketgraphError):  # the graph takes no such sizes together
-                tried.append(compared(first, program(uneven)))
-                last = uneven
-    pairs, patched, _ = tried[0]
-    for further in tried:
-        if further.why:
-            return further.why
-        if not are_alike(patched, further.patched):
-            return "other sizes need other operators"
-    largest = _with_sizes(entry, axes, OTHER_BATCH if far is None else FAR_BATCH, 1 if far is None else 3)
-    if limit := unreached_limit(model.graph, largest, axes):
+    last = nearest
+    for uneven in _uneven(entry, axes) if is_computed else ():
+        if why := _why_unlike(tried):
+            return why
+        with contextlib.suppress(PocketgraphError):  # the graph takes no such sizes together
+            tried.append(compared(first, program(uneven)))
+            last = uneven
+    if why := _why_unlike(tried):
+        return why
+    if limit := unreached_limit(model.graph, farthest if is_computed else nearest, axes):
         return f"a size is limited by a number beyond those that were tried ({limit})"
+    own = _own_sizes(first, tried, model)
+    if isinstance(own, str):
+        return own
+    _take_merged(tried[0], own)
+    shapes = {
+        a: tuple(-1 if x != y else x for x, y in zip(a.shape, b.shape, strict=True))
+        for a, b in tried[0].pairs.items()
+        if a.shape != b.shape and a.constant is None
+    }
+    if any(0 in opened for opened in axes) and (why := _by_batch(entry, axes, first, grown)):
+        return why
+    for each in first.programs():
+        each.operations[:] = with_computed_sizes(each.operations, own)
+    return Opened(first, shapes, last)
+
+
+def _why_unlike(tried: Sequence[SizeComparison]) -> str:
+    """Why the last program of those tried is not as the first one but for what takes sizes; "" where it is."""
+    if tried[-1].why:
+        return tried[-1].why
+    return "" if are_alike(tried[0].patched, tried[-1].patched) else "other sizes need other operators"
+
+
+def _own_sizes(first: Program, tried: Sequence[SizeComparison], model: ExportModel) -> dict[Operation, Told] | str:
+    """Which operations take sizes off shapes, and of what; why one cannot."""
     own: dict[Operation, Told] = {}
-    for place, (operation, at, merged) in enumerate(patched):
+    for place, (operation, at, merged) in enumerate(tried[0].patched):
         if isinstance(merged, list):
             numbers = [operation.operands[at].content.numpy().tolist(), *(each.patched[place][2] for each in tried)]
             elements = sizes_of(operation, zip(*numbers, strict=True), first, [each.pairs for each in tried])
@@ -177,24 +205,17 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
             if not check(operation, model.graph):
                 return takes_a_size(operation)
             own[operation] = at, merged
-    for operation, at, merged in patched:
+    return own
+
+
+def _take_merged(found: SizeComparison, own: Mapping[Operation, Told]) -> None:
+    """Gives operations the constants that serve all sizes, but for those in ``own``."""
+    for operation, at, merged in found.patched:
         if operation in own or isinstance(merged, list):
             continue
         operation.inputs[at] = merged
         if operation.code == "RESHAPE" and merged.constant is not None:
             operation.options["new_shape"] = tuple(map(int, merged.constant.numpy()))
-    shapes = {
-        a: tuple(-1 if x != y else x for x, y in zip(a.shape, b.shape, strict=True))
-        for a, b in pairs.items()
-        if a.shape != b.shape and a.constant is None
-    }
-    if any(0 in opened for opened in axes):
-        why = _by_batch(entry, axes, first, grown)
-        if why:
-            return why
-    for each in first.programs():
-        each.operations[:] = with_computed_sizes(each.operations, own)
-    return Opened(first, shapes, last)
 
 
 def _uneven(entry: EntryPoint, axes: Sequence[list[int]]) -> Iterator[EntryPoint]:

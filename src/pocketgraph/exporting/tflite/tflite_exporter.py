@@ -7,7 +7,7 @@ CALL_ONCE of the LiteRT project.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -82,18 +82,16 @@ def written_file(
         written.notes = [note for item in made for note in item.notes]
         written.unchecked = f"LiteRT runs its custom operators ({', '.join(custom)}) only where an app registers them"
         return written
+    refused: list[list[str]] = [[] for _ in made]
     while True:
         _write(path, made, packed, model.variables)
         file = ModelFile(path, model.threads)
-        refused = {at: why for at, item in enumerate(made) if item.opened and (why := _why_fixed(file, item, model))}
-        if not refused:
+        found = {at: why for at, item in enumerate(made) if item.opened and (why := _why_fixed(file, item, model))}
+        if not found:
             break
-        for at, why in refused.items():
-            again = replace(how, fixed=True) if made[at].refused else how
-            made[at] = _subgraph(made[at].entry, model, again, why)
-            if made[at].opened is None:
-                made[at].notes = [note for note in made[at].notes if "sizes are fixed" not in note]
-                made[at].notes.append(f"open sizes are fixed: {why}")
+        for at, why in found.items():
+            refused[at].append(why)
+            made[at] = _subgraph(made[at].entry, model, how, refused[at])
     for item in made:
         written.notes += item.notes
     entries = {entry.name: entry for entry in model.entries}
@@ -126,7 +124,6 @@ class _Subgraph:
         program: its program; the names of what goes in and out are the public ones.
         opened: what is known of open sizes; None where there are none.
         notes: what is to be said of it.
-        refused: why it was made anew with fewer open sizes; "" where it was not.
     """
 
     entry: EntryPoint
@@ -134,7 +131,6 @@ class _Subgraph:
     opened: Opened | None = None
     shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    refused: str = ""
 
 
 def _subgraphs(model: ExportModel, how: _How) -> list[_Subgraph]:
@@ -158,7 +154,7 @@ def _subgraphs(model: ExportModel, how: _How) -> list[_Subgraph]:
     return made
 
 
-def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: str = "") -> _Subgraph:
+def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: Sequence[str] = ()) -> _Subgraph:
     notes: list[str] = []
     opened: Opened | None = None
     if how.mode == "static":
@@ -187,7 +183,7 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: str = "
     program = as_written(program)
     shapes = opened.shapes if opened is not None else {}
     program, shapes = _named(program, entry.whole, shapes)
-    return _Subgraph(entry, program, opened, shapes, notes, refused)
+    return _Subgraph(entry, program, opened, shapes, notes)
 
 
 def _named(
