@@ -113,100 +113,18 @@ class _ThreadedFunctions(AccessFinder):
         Args:
             in_function: the root is the value before the first assignment; assignments go, as the caller has the last.
         """
-        states = {after for after in found.readers.values() if after}
-        states |= {len(found.writers)} if in_function else set()
-        for at, node in enumerate(found.writers):
-            use = found.calls.get(node.name)
-            if use is not None and (in_function or self._out_of_calls or use.needs or (use.reads and at)):
-                states.add(at + 1)
-        for at in range(len(found.writers), 0, -1):
-            node = found.writers[at - 1]
-            takes = any(canonical(ref) in found.holders for ref in node.data_inputs[1:])
-            loop = found.loops.get(node.name)
-            if loop is not None and (at in states or any(found.loops.get(name) == loop for name in found.readers)):
-                states |= {at - 1, at}  # what goes round is known at the end of a round
-            if at in states and (value_op(node.op) != "" or found.branches[node.name] or takes):
-                states.add(at - 1)
-        taken = set(graph.nodes)
-        made: dict[str, list[Node]] = {}
-        value = root
-        if 0 in states and not in_function:
-            op, attr = "ReadVariableOp", "dtype"
-            if graph[root].op in REFERENCE_VARIABLES:
-                op, attr = "Identity", "T"
-            value = claim_name(f"{found.writers[0].name}/before", taken)
-            made[found.writers[0].name] = [Node(value, op, [root], {attr: dtype})]
-        values = {0: value}
-        rounds = dict[str, RoundValue]()
-        within = dict[tuple[str, int], str]()  # values in a loop
-        for at, node in enumerate(found.writers, 1):
-            if at not in states:
-                continue
-            nodes = made.setdefault(node.name, [])
-            loop = found.loops.get(node.name)
-            if loop is not None and loop.condition not in rounds:
-                rounds[loop.condition] = held = RoundValue(loop, value, dtype, taken)
-                nodes += held.nodes
-                value = within[loop.condition, at - 1] = held.begins
-            switches = list[Node]()
-            for ref in found.branches[node.name]:
-                name, port, _ = parse_ref(ref)
-                operands = [value, graph[name].data_inputs[1]]
-                switches.append(Node(claim_name(f"{node.name}/way", taken), "Switch", operands, {"T": dtype}))
-                value = f"{switches[-1].name}:{port}"
-            nodes += switches
-            if node.name in found.calls:
-                call, value = self._handing_on(node, found.calls[node.name], value, dtype)
-                nodes.append(call)
-            else:
-                earlier = values.get(at - 1, "") if loop is None else within[loop.condition, at - 1]
-                copies = _Copies(graph, found, dtype, taken)
-                operands = [copies.of(ref, earlier, nodes) for ref in node.data_inputs[1:]]
-                computed = new_value(node.replace(inputs=[node.data_inputs[0], *operands]), value, dtype, taken)
-                nodes += computed if loop is None else beside(rounds[loop.condition].begins, computed)
-                value = nodes[-1].name if value_op(node.op) else operands[0]
-            for ref, switch in zip(found.branches[node.name][::-1], switches[::-1], strict=True):
-                left = f"{switch.name}:{1 - parse_ref(ref).port}"
-                merge = Node(claim_name(f"{node.name}/after", taken), "Merge", [left, value], {"T": dtype, "N": 2})
-                nodes.append(merge)
-                value = merge.name
-            if loop is not None:
-                within[loop.condition, at] = value
-                if all(found.loops.get(later.name) != loop for later in found.writers[at:]):
-                    nodes += rounds[loop.condition].ended(value)
-                    value = nodes[-1].name
-            values[at] = value
-        result: list[Node] = []
-        copies = _Copies(graph, found, dtype, taken)
-        written = {node.name for node in found.writers}
-        for node in graph:
-            after = found.readers.get(node.name, 0)
-            if node.name in written:
-                result += made.get(node.name, [])
-                if node.name in found.readers:  # an output that is a reference: what it holds then
-                    update = claim_name(f"{node.name}/update", taken)
-                    read = Node(node.name, "Identity", [values[found.readers[node.name]], f"^{update}"], {"T": dtype})
-                    result += [node.replace(name=update), read]
-                elif node.name not in found.calls:
-                    result.append(
-                        node.replace(op="NoOp", inputs=node.control_inputs, attrs={}) if in_function else node
-                    )
-                elif not made.get(node.name):
-                    result.append(node)
-            elif node.name in found.readers and (loop := found.loops.get(node.name)) is not None:
-                decides = node.name in loop.decides
-                value_then = rounds[loop.condition].decided_with if decides else within[loop.condition, after]
-                result += beside(value_then, self._reading(node, found, value_then, copies))
-            elif after or (in_function and node.name in {*found.readers, *found.calls, *found.others}):
-                result += self._reading(node, found, values[after], copies)
-            else:
-                result.append(node)
-        return result, value
+        threading = _Threading(self, graph, found, dtype, in_function=in_function)
+        value = threading.assign(root)
+        return threading.nodes(), value
 
-    def _reading(self, node: Node, found: Accesses, value: str, copies: _Copies) -> Iterable[Node]:
+    def hands_on(self, use: Use, earlier: int, *, in_function: bool) -> bool:
+        """Whether a call that writes, behind so many writers, is given a value and gives what it leaves."""
+        return in_function or self._out_of_calls or use.needs or (use.reads and earlier > 0)
+
+    def reading(self, node: Node, found: Accesses, value: str, copies: _Copies) -> Iterable[Node]:
         """What reads a variable, reading a value."""
         if node.name in found.calls:
-            return [self._handing_on(node, found.calls[node.name], value, copies.dtype)[0]]
+            return [self.handing_on(node, found.calls[node.name], value, copies.dtype)[0]]
         inputs, waits = list[str](), list(node.control_inputs)
         nodes = list[Node]()
         for ref in node.data_inputs:
@@ -220,7 +138,7 @@ class _ThreadedFunctions(AccessFinder):
             nodes += reading_value(node, copies.dtype, copies.taken)
         return [*nodes[:-1], nodes[-1].replace(inputs=[*nodes[-1].data_inputs, *waits])]
 
-    def _handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
+    def handing_on(self, node: Node, use: Use, value: str, dtype: DType) -> tuple[Node, str]:
         """A call that is given a variable's value in its place, and the tensor of what it leaves, where it changes
         it."""
         definition = opdefs.definition(node.op)
@@ -272,6 +190,150 @@ class _ThreadedFunctions(AccessFinder):
         )  # fmt: skip
         self.graph = self.graph.replace(functions={**self.graph.functions, new_name: made})
         return new_name
+
+
+class _Threading:
+    """The values of one variable in a graph: which of them somebody needs, what computes and what reads each.
+
+    Args:
+        functions: those of the graph.
+        graph: where the variable is, or the scope of a function that is given it.
+        found: what uses the variable.
+        dtype: of its values.
+        in_function: as for ``_ThreadedFunctions.threaded``.
+    """
+
+    def __init__(
+        self, functions: _ThreadedFunctions, graph: Graph, found: Accesses, dtype: DType, *, in_function: bool
+    ) -> None:
+        self._functions = functions
+        self._graph = graph
+        self._found = found
+        self._dtype = dtype
+        self._in_function = in_function
+        self._taken = set(graph.nodes)
+        self._states = self._needed()
+        self._values: dict[int, str] = {}  # behind so many of the writers
+        self._made: dict[str, list[Node]] = {}  # what stands in front of each writer
+        self._rounds: dict[str, RoundValue] = {}
+        self._within: dict[tuple[str, int], str] = {}  # values in a loop
+
+    def _needed(self) -> set[int]:
+        """Behind how many of the writers somebody takes the value, 0 for what it was before them."""
+        found = self._found
+        states = {after for after in found.readers.values() if after}
+        states |= {len(found.writers)} if self._in_function else set()
+        for at, node in enumerate(found.writers):
+            use = found.calls.get(node.name)
+            if use is not None and self._functions.hands_on(use, at, in_function=self._in_function):
+                states.add(at + 1)
+        for at in range(len(found.writers), 0, -1):
+            node = found.writers[at - 1]
+            takes = any(canonical(ref) in found.holders for ref in node.data_inputs[1:])
+            loop = found.loops.get(node.name)
+            if loop is not None and (at in states or any(found.loops.get(name) == loop for name in found.readers)):
+                states |= {at - 1, at}  # what goes round is known at the end of a round
+            if at in states and (value_op(node.op) != "" or found.branches[node.name] or takes):
+                states.add(at - 1)
+        return states
+
+    def assign(self, root: str) -> str:
+        """Makes the nodes that compute the values that are needed; the last of these."""
+        value = self._values[0] = self._before(root)
+        for at, node in enumerate(self._found.writers, 1):
+            if at in self._states:
+                value = self._values[at] = self._assigned(at, node, value)
+        return value
+
+    def _before(self, root: str) -> str:
+        """What the variable is before the first assignment."""
+        if 0 not in self._states or self._in_function:
+            return root
+        is_reference = self._graph[root].op in REFERENCE_VARIABLES
+        op, attr = ("Identity", "T") if is_reference else ("ReadVariableOp", "dtype")
+        first = self._found.writers[0].name
+        value = claim_name(f"{first}/before", self._taken)
+        self._made[first] = [Node(value, op, [root], {attr: self._dtype})]
+        return value
+
+    def _assigned(self, at: int, node: Node, value: str) -> str:
+        """What an assignment, or a call, leaves of a value, in its loop and behind its branches."""
+        found, nodes = self._found, self._made.setdefault(node.name, [])
+        loop = found.loops.get(node.name)
+        if loop is not None and loop.condition not in self._rounds:
+            self._rounds[loop.condition] = held = RoundValue(loop, value, self._dtype, self._taken)
+            nodes += held.nodes
+            value = self._within[loop.condition, at - 1] = held.begins
+        switches = self._into_branches(node, value)
+        nodes += [switch for switch, _ in switches]
+        value = f"{switches[-1][0].name}:{switches[-1][1]}" if switches else value
+        if node.name in found.calls:
+            call, value = self._functions.handing_on(node, found.calls[node.name], value, self._dtype)
+            nodes.append(call)
+        else:
+            earlier = self._values.get(at - 1, "") if loop is None else self._within[loop.condition, at - 1]
+            copies = _Copies(self._graph, found, self._dtype, self._taken)
+            operands = [copies.of(ref, earlier, nodes) for ref in node.data_inputs[1:]]
+            assigning = node.replace(inputs=[node.data_inputs[0], *operands])
+            computed = new_value(assigning, value, self._dtype, self._taken)
+            nodes += computed if loop is None else beside(self._rounds[loop.condition].begins, computed)
+            value = nodes[-1].name if value_op(node.op) else operands[0]
+        for switch, port in switches[::-1]:
+            name = claim_name(f"{node.name}/after", self._taken)
+            nodes.append(Node(name, "Merge", [f"{switch.name}:{1 - port}", value], {"T": self._dtype, "N": 2}))
+            value = name
+        if loop is not None:
+            self._within[loop.condition, at] = value
+            if all(found.loops.get(later.name) != loop for later in found.writers[at:]):
+                nodes += self._rounds[loop.condition].ended(value)
+                value = nodes[-1].name
+        return value
+
+    def _into_branches(self, node: Node, value: str) -> list[tuple[Node, int]]:
+        """The Switches through which a value comes to the branch of an assignment, and their outputs there."""
+        switches: list[tuple[Node, int]] = []
+        for ref in self._found.branches[node.name]:
+            name, port, _ = parse_ref(ref)
+            operands = [value, self._graph[name].data_inputs[1]]
+            switch = Node(claim_name(f"{node.name}/way", self._taken), "Switch", operands, {"T": self._dtype})
+            switches.append((switch, port))
+            value = f"{switch.name}:{port}"
+        return switches
+
+    def nodes(self) -> list[Node]:
+        """The nodes of the graph, in which reads take these values."""
+        found, result = self._found, list[Node]()
+        copies = _Copies(self._graph, found, self._dtype, self._taken)
+        written = {node.name for node in found.writers}
+        for node in self._graph:
+            after = found.readers.get(node.name, 0)
+            if node.name in written:
+                result += self._writer(node)
+            elif node.name in found.readers and (loop := found.loops.get(node.name)) is not None:
+                decides = node.name in loop.decides
+                then = self._rounds[loop.condition].decided_with if decides else self._within[loop.condition, after]
+                result += beside(then, self._functions.reading(node, found, then, copies))
+            elif after or (self._in_function and node.name in {*found.readers, *found.calls, *found.others}):
+                result += self._functions.reading(node, found, self._values[after], copies)
+            else:
+                result.append(node)
+        return result
+
+    def _writer(self, node: Node) -> list[Node]:
+        """What stands for an assignment, or for a call that assigns."""
+        found, made = self._found, self._made.get(node.name, [])
+        if node.name in found.readers:  # an output that is a reference: what it holds then
+            update = claim_name(f"{node.name}/update", self._taken)
+            value = self._values[found.readers[node.name]]
+            return [
+                *made,
+                node.replace(name=update),
+                Node(node.name, "Identity", [value, f"^{update}"], {"T": self._dtype}),
+            ]
+        if node.name not in found.calls:
+            gone = node.replace(op="NoOp", inputs=node.control_inputs, attrs={})
+            return [*made, gone if self._in_function else node]
+        return made or [node]
 
 
 class _Copies:
