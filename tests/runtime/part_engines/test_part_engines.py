@@ -71,7 +71,10 @@ def test_an_engine_that_refuses(mine: Any, fault: str, message: str, tmp_path: p
     mine.FAULTS.add(fault)
     with (
         Session(GRAPH, engine="mine", cache_dir=tmp_path) as session,
-        pytest.raises(RunError, match=rf"the engine 'mine' cannot run all of it.*{message}"),
+        pytest.raises(
+            RunError,
+            match=rf"the engine 'mine', which takes what LiteRT's operators can hold, cannot run all of it.*{message}",
+        ),
     ):
         session.run("y", FEEDS)
     with Session(GRAPH, cache_dir=tmp_path) as session:  # what LiteRT makes of the same entry is not touched by it
@@ -266,6 +269,47 @@ def test_openvino_leaves_what_is_not_finite_to_the_reference_engine(
         session.run("y", {"x": x})
         x[0, 1, 0, 3] = wild
         np.testing.assert_allclose(session.run("y", {"x": x})[0], reference.run("y", {"x": x})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "line",
+    [
+        'MaxPool(x, T=float, ksize=[1,2,2,1], strides=[1,1,1,1], padding="SAME")',
+        "ResizeBilinear(x, twice, T=float)",
+        "ArgMax(x, last, T=float, Tidx=int32, output_type=int64)",
+        "Max(x, last, T=float, Tidx=int32, keep_dims=false)",
+    ],
+)
+def test_onnxruntime_leaves_what_it_overlooks_to_the_reference_engine(
+    line: str, wild: float, tmp_path: pathlib.Path
+) -> None:
+    """Given NaN, ONNX Runtime's MaxPool gives NaN, its Max another element and its ArgMax the first place; infinities
+    reach pixels of ResizeBilinear where TensorFlow 2.21 has numbers."""
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    constants = "last = Const(int32 3)\ntwice = Const(int32[2] [5, 6])"
+    graph = parse(f"x = Placeholder(dtype=float, shape=[1,3,4,8])\n{constants}\ny = {line}")
+    x = RANDOM.normal(size=(1, 3, 4, 8)).astype(np.float32)
+    with (
+        Session(graph, engine="onnxruntime", cache_dir=tmp_path, check="never") as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        session.run("y", {"x": x})
+        x[0, ::2, ::3, ::3] = wild
+        np.testing.assert_allclose(session.run("y", {"x": x})[0], reference.run("y", {"x": x})[0], rtol=1e-6)
+
+
+def test_onnxruntime_adds_up_large_whole_numbers_as_tensorflow(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    graph = parse("""
+        x = Placeholder(dtype=int64, shape=[2, 4])
+        axis = Const(int32 1)
+        y = Sum(x, axis, T=int64, Tidx=int32, keep_dims=false)
+    """)
+    x = np.array([[2, 3, 46341, 1 << 62], [1, 1, 1, 1 << 53]])
+    with Session(graph, engine="onnxruntime", cache_dir=tmp_path, check="never") as session:
+        assert session.run("y", {"x": x})[0].tolist() == x.sum(axis=1).tolist()  # it adds them up in doubles
+        assert session.run("y", {"x": x % 7})[0].tolist() == (x % 7).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])

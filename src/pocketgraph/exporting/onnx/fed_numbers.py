@@ -6,8 +6,11 @@ from the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node, parse_ref
@@ -17,6 +20,11 @@ from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartRunner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
+
+
+MOST_FED = 1 << 20
+"""Whole numbers that are fed up to this are computed by engines that compute with them in floats, larger ones by the
+reference engine: OpenVINO compares and reduces in float32, which holds each up to 2^24, and keeps 32 bits of 64."""
 
 
 def index_ranges(part: OfferedPart) -> dict[int, int]:
@@ -102,3 +110,21 @@ class CheckedRunner(PartRunner):
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs, from the engine."""
         raise NotImplementedError
+
+
+def is_beyond_float32(array: Array) -> bool:
+    """Whether an array has whole numbers beyond ``MOST_FED``."""
+    return is_wide(array.dtype) and bool(array.max(initial=0) > MOST_FED or array.min(initial=0) < -MOST_FED)
+
+
+def has_finite_squares(array: Array) -> bool:
+    """Whether an array has no NaN, infinity or float beyond 1e19; ``numpy.dot`` would wake BLAS's threads."""
+    if array.dtype.kind != "f":
+        return True
+    flat = array.reshape(-1)
+    return math.isfinite(np.einsum("i,i->", flat, flat, dtype=np.float32, casting="same_kind"))
+
+
+def is_wide(dtype: np.dtype[Any]) -> bool:
+    """Whether it is of whole numbers that may be beyond 2^24."""
+    return dtype.kind in "iu" and dtype.itemsize >= 4

@@ -8,8 +8,9 @@ from importlib.util import find_spec
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
-from pocketgraph.exporting.onnx.fed_numbers import CheckedRunner
-from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.exporting.onnx.fed_numbers import MOST_FED, CheckedRunner, has_finite_squares, is_beyond_float32
+from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
@@ -17,6 +18,12 @@ from pocketgraph.version import VERSION
 
 SETTINGS = {"session.force_spinning_stop": "1"}
 """Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
+
+OVERLOOKING = ops_with("resize", "result_gradient") | frozenset((
+    "ArgMax", "ArgMin", "Max", "MaxPool", "MaxPool3D", "Min", "Relu6Grad", "ReluGrad", "TopK", "TopKV2",
+))  # fmt: skip
+"""Not a trait: where NaN or an infinity comes in, ONNX Runtime gives other elements than TensorFlow
+(tools/edge_values.py)."""
 
 
 class _OnnxPartRunner(CheckedRunner):
@@ -39,7 +46,17 @@ class _OnnxPartRunner(CheckedRunner):
         self._unread = {names[place]: array for place, array in enumerate(nothing) if place not in fed}
         self._outputs = part.outputs
         super().__init__(part)
+        nodes = part.reference.nodes if part.reference is not None else ()
+        self._overlooks = any(node.op in OVERLOOKING for node in nodes)
+        self._adds_up = any(map(_adds_up_whole_numbers, nodes))
         self._runner: OnnxRunner | None = OnnxRunner(content, threads, settings=SETTINGS)
+
+    def refused(self, inputs: Sequence[Array]) -> str:
+        if self._overlooks and not all(map(has_finite_squares, inputs)):
+            return "ONNX Runtime's maxima, pools and resizing pass over NaN, or spread it"
+        if self._adds_up and any(map(is_beyond_float32, inputs)):
+            return f"ONNX Runtime adds up whole numbers beyond {MOST_FED} in floats"
+        return super().refused(inputs)
 
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
         if self._runner is None:
@@ -86,6 +103,11 @@ class OnnxRuntimeEngine:
         graph = part.graph()
         assert graph is not None
         return [OperationTime(_node_of(each.name, graph), each.op, each.microseconds) for each in found]
+
+
+def _adds_up_whole_numbers(node: Node) -> bool:
+    dtype = node.attrs.get("T")
+    return node.op in ("Mean", "Prod", "Sum") and isinstance(dtype, DType) and dtype.numpy.kind in "iu"
 
 
 def _node_of(name: str, graph: Graph) -> str:

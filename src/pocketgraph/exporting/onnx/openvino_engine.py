@@ -7,7 +7,6 @@ Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolu
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
-from pocketgraph.exporting.onnx.fed_numbers import CheckedRunner
+from pocketgraph.exporting.onnx.fed_numbers import (
+    MOST_FED,
+    CheckedRunner,
+    has_finite_squares,
+    is_beyond_float32,
+    is_wide,
+)
 from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
@@ -34,9 +39,6 @@ CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
 """Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""
-MOST_FED = 1 << 20
-"""Whole numbers that are fed up to this are computed by OpenVINO, larger ones by the reference engine: OpenVINO
-compares and reduces in float32, which holds each up to 2^24, and keeps 32 bits of 64."""
 SMALL = 16  # a whole number by which a product of what is fed stays within 2^24
 GROWING = frozenset((
     "BatchMatMul", "BatchMatMulV2", "Cumprod", "Cumsum", "LeftShift", "MatMul", "Mean", "Mul", "Pow", "Prod",
@@ -81,9 +83,9 @@ class OpenVinoRunner(CheckedRunner):
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
     def refused(self, inputs: Sequence[Array]) -> str:
-        if any(map(_is_beyond_float32, inputs)):
+        if any(map(is_beyond_float32, inputs)):
             return f"OpenVINO computes whole numbers beyond {MOST_FED} in float32"
-        if not all(map(_has_finite_squares, inputs)):
+        if not all(map(has_finite_squares, inputs)):
             return "OpenVINO's rectifiers, bounds and reductions pass over NaN and what overflows"
         return super().refused(inputs)
 
@@ -184,7 +186,7 @@ def _unsafe_numbers(nodes: Sequence[Node]) -> str:
         place = 1 if node.op == "GatherV2" and node.attr("batch_dims", 0) else UNCHECKED.get(node.op)
         if place is not None and ((made := operands[place]) is None or made.op != "Const"):
             return f"'{node.name}' ({node.op}) takes indices that are computed, which OpenVINO does not check"
-        if not isinstance(dtype, DType) or not _is_wide(dtype.numpy):
+        if not isinstance(dtype, DType) or not is_wide(dtype.numpy):
             continue
         counted = operands[:2] if node.op == "Mul" else operands[:1]
         is_large = "Index" not in node.attrs and any(_largest(each) >= 1 << 24 for each in operands)
@@ -197,27 +199,10 @@ def _largest(node: Node | None, otherwise: int = 0) -> int:
     """The largest magnitude of a constant, or 1 of what was true or false; ``otherwise`` where that is not known."""
     if node is not None and node.op == "Cast" and node.attrs.get("SrcT") is BOOL:
         return 1
-    if node is None or node.op != "Const" or not _is_wide(node.tensor.dtype.numpy):
+    if node is None or node.op != "Const" or not is_wide(node.tensor.dtype.numpy):
         return otherwise
     values = node.tensor.numpy()
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
-
-
-def _is_beyond_float32(array: Array) -> bool:
-    return _is_wide(array.dtype) and bool(array.max(initial=0) > MOST_FED or array.min(initial=0) < -MOST_FED)
-
-
-def _has_finite_squares(array: Array) -> bool:
-    """Whether an array has no NaN, infinity or float beyond 1e19; ``numpy.dot`` would wake BLAS's threads."""
-    if array.dtype.kind != "f":
-        return True
-    flat = array.reshape(-1)
-    return math.isfinite(np.einsum("i,i->", flat, flat, dtype=np.float32, casting="same_kind"))
-
-
-def _is_wide(dtype: np.dtype[Any]) -> bool:
-    """Whether it is of whole numbers that may be beyond 2^24."""
-    return dtype.kind in "iu" and dtype.itemsize >= 4
 
 
 def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:

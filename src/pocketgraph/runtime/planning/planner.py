@@ -167,7 +167,7 @@ def _able_when_run(request: Request, known: GraphState) -> frozenset[str]:
 def _refused(engine: str | None, items: Mapping[str, Item], reasons: Mapping[str, str]) -> RunError:
     left = [(name, reason) for name, reason in reasons.items() if name in items]
     named = "; ".join(f"'{name}' ({items[name].node.op}): {reason}" for name, reason in left[:10])
-    who = "LiteRT" if engine == "litert" else f"the engine '{engine}'"
+    who = "LiteRT" if engine == "litert" else f"the engine '{engine}', which takes what LiteRT's operators can hold,"
     return RunError(f"{who} cannot run all of it: {named or 'nothing is left to compute'}", hint="use engine=None")
 
 
