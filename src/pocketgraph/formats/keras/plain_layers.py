@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import HIDDEN, activated, scaled, softmax_along
+from pocketgraph.formats.keras.axis_operations import unit_length
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
@@ -25,7 +26,6 @@ from pocketgraph.formats.keras.layer_writer import (
     with_rest,
 )  # fmt: skip
 from pocketgraph.formats.keras.operation_call import OperationCall
-from pocketgraph.formats.keras.operations import unit_length
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT
 
@@ -243,7 +243,7 @@ def elu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 def thresholded_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
-    above = writer.add("Cast", writer.add("Greater", value, limit), DstT=FLOAT)
+    above = writer.add("Cast", writer.add("Greater", value, limit), DstT=writer.float_type)
     return writer.add("Mul", value, above)
 
 
@@ -297,7 +297,7 @@ def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     last = writer.const(-1, "axis")
     mask = writer.add("Any", differs, last, dims=value.dims[:-1], name="mask")
     kept = writer.add("Any", differs, last, dims=(*value.dims[:-1], 1), name="kept", keep_dims=True)
-    return writer.add("Mul", value, writer.add("Cast", kept, DstT=FLOAT))._replace(mask=mask)
+    return writer.add("Mul", value, writer.add("Cast", kept, DstT=writer.float_type))._replace(mask=mask)
 
 
 def rescaling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:

@@ -183,7 +183,7 @@ def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         counts, along = expanded(writer, value.mask, 2), writer.const(axes, "axes")
         counted = writer.add("SelectV2", counts, value, writer.const(0, "zero", FLOAT), dims=value.dims)
         total = writer.add("Sum", counted, along, dims=dims, keep_dims=keeps)
-        numbers = writer.add("Cast", counts, DstT=FLOAT)
+        numbers = writer.add("Cast", counts, DstT=writer.float_type)
         count = writer.add("Sum", numbers, along, dims=(*dims[:-1], 1), keep_dims=keeps)
         return writer.add("RealDiv", total, count)
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
