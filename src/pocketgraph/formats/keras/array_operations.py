@@ -18,7 +18,7 @@ from pocketgraph.formats.keras.layer_writer import (
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
-from pocketgraph.formats.keras.window_layers import resized, strided
+from pocketgraph.formats.keras.window_layers import convolved, pooling, resized, strided
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 
@@ -224,6 +224,66 @@ def blocks(op: str) -> Callable[[OperationCall], KerasTensor]:
     return written
 
 
+def windows(rule: Callable[..., KerasTensor]) -> Callable[[OperationCall], KerasTensor]:
+    """As the layer whose settings the operation has, of which the rule reads all."""
+
+    def written(call: OperationCall) -> KerasTensor:
+        call.read.update(call.writer.config)
+        return rule(call.writer, *(call.tensor(place) for place in range(len(call.given))))
+
+    return written
+
+
+def rolled(call: OperationCall) -> KerasTensor:
+    value, shifts, axes = call.tensor(0, "x", "input"), call.argument(1, "shift"), call.argument(2, "axis")
+    if axes is None or not isinstance(shifts, int | list):
+        raise call.writer.refuse("rolls a flat tensor, or by what is computed, which is not read")
+    along = [axis % len(value.dims) for axis in pair(axes, 1)]
+    places = call.writer.const(pair(shifts, len(along)), "shift"), call.writer.const(along, "axis")
+    return call.writer.add("Roll", value, *places)
+
+
+def ordered(port: int) -> Callable[[OperationCall], KerasTensor]:
+    """Elements along an axis from the smallest up, or the places of these."""
+
+    def written(call: OperationCall) -> KerasTensor:
+        value, writer = call.tensor(0, "x", "values"), call.writer
+        axis = axis_of(call, value, usual=-1 if call.is_of_keras_2 else None)
+        if not value.dtype.is_floating and value.dtype not in (INT32, INT64):
+            raise writer.refuse(f"sorts elements of type {value.dtype.name}, which is not read")
+        order = list(range(len(value.dims)))
+        order[axis], order[-1] = order[-1], order[axis]
+
+        def turned(one: KerasTensor) -> KerasTensor:
+            """Smallest as largest, without an overflow."""
+            if one.dtype.is_floating:
+                return writer.add("Neg", one)
+            return writer.add("Sub", writer.const(-1, "end", one.dtype), one, dims=one.dims)
+
+        last = transposed(writer, value, order)
+        count = writer.size(last, len(order) - 1) if last.dims[-1] is None else writer.const(last.dims[-1], "count")
+        made = writer.add("TopKV2", turned(last), count, dims=last.dims)
+        found = made._replace(ref=f"{made.ref}:1", dtype=INT32) if port else turned(made)
+        return transposed(writer, found, order)
+
+    return written
+
+
+def taken_along(call: OperationCall) -> KerasTensor:
+    value, places, writer = call.tensor(0, "x"), call.tensor(1, "indices"), call.writer
+    axis = axis_of(call, value, place=2)
+    size, rank = value.dims[axis], len(value.dims)
+    others = [[*one.dims[:axis], *one.dims[axis + 1 :]] for one in (value, places)]
+    if size is None or others[0] != others[1] or places.dtype not in (INT32, INT64):
+        raise writer.refuse("takes along an open size, or for each of other sizes, which is not read")
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    from_start = writer.add("FloorMod", places, writer.const(size, "size", places.dtype))
+    value, places = (transposed(writer, one, order) for one in (value, from_start))
+    last = writer.const(rank - 1, "axis")
+    return transposed(writer, writer.add("GatherV2", value, places, last, dims=places.dims, batch_dims=rank - 1), order)
+
+
 def largest(call: OperationCall) -> list[KerasTensor]:
     value, count = call.tensor(0, "x", "input"), int(call.argument(1, "k", default=1))
     made = call.writer.add("TopKV2", value, call.writer.const(count, "k"), dims=(*value.dims[:-1], count))
@@ -235,6 +295,9 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
     "Tile": tiled, "Pad": padded, "Split": split, "BroadcastTo": broadcasted, "OneHot": one_hot, "Einsum": einsum,
     "LeakyRelu": leaky_relu, "Log2": logarithm(2),
     "Log10": logarithm(10), "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
+    "MaxPool": windows(pooling), "AveragePool": windows(pooling), "Roll": rolled, "Sort": ordered(0),
+    **{name: windows(convolved) for name in ("Conv", "DepthwiseConv", "SeparableConv")},
+    "Argsort": ordered(1), "TakeAlongAxis": taken_along,
     "ExtractPatches": patches, "DepthToSpace": blocks("DepthToSpace"), "SpaceToDepth": blocks("SpaceToDepth"),
 }  # fmt: skip
 """How each operation of these is written."""

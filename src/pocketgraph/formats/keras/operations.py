@@ -61,7 +61,7 @@ NAMES = {
     "gather": "Take", "compat.v1.gather": "Take", "stop_gradient": "Identity", "nn.bias_add": "Add",
     "__operators__.ne": "NotEqual", "__operators__.eq": "Equal", "compat.v1.floor_div": "FloorDivide",
     "math.floor_div": "FloorDivide", "math.acos": "Arccos", "math.asin": "Arcsin", "math.atan": "Arctan",
-    "math.acosh": "Arccosh", "math.asinh": "Arcsinh", "math.atanh": "Arctanh", "math.atan2": "Arctan2",
+    "math.acosh": "Arccosh", "math.asinh": "Arcsinh", "math.atanh": "Arctanh",
     "math.is_nan": "Isnan", "math.is_finite": "Isfinite", "math.is_inf": "Isinf", "math.log1p": "Log1p",
 }  # fmt: skip
 """What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
@@ -74,7 +74,7 @@ def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], Keras
         writer = call.writer
         one, other = call.operands((0, ("x", "x1", "a")), (1, ("y", "x2", "b", "bias")), usual)
         is_new, wide = writer.model.is_keras_3, None
-        if op in ("RealDiv", "Atan2") and not one.dtype.is_floating and (is_new or op == "RealDiv"):
+        if op in ("RealDiv", "DivNoNan", "Atan2") and not one.dtype.is_floating and (is_new or op == "RealDiv"):
             wide = FLOAT if is_new or one.dtype.numpy.itemsize < 4 else DOUBLE
         elif is_new and usual is BOOL and one.dtype is not BOOL:
             wide = BOOL
@@ -115,12 +115,12 @@ def rounding(call: OperationCall) -> KerasTensor:
     return call.writer.add("RealDiv", call.writer.add("Round", call.writer.add("Mul", value, power)), power)
 
 
-def function(name: str) -> Callable[[OperationCall], KerasTensor]:
+def function(name: str, *settings: str) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
-        if call.setting("alpha", default=1) != 1:
-            raise call.writer.refuse(f"has alpha={call.setting('alpha')}, which is not read")
         value = call.tensor(0, "x", "features") if name.startswith("relu") else call.fraction()
-        return activated(call.writer, value, name)
+        told = {setting: call.setting(setting) for setting in settings}
+        told = {setting: number for setting, number in told.items() if number is not None}
+        return activated(call.writer, value, name, **told)
 
     return written
 
@@ -182,6 +182,15 @@ def product(call: OperationCall) -> KerasTensor:
 def casting(call: OperationCall) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
     return call.writer.add("Cast", value, DstT=DType.named(str(told)))
+
+
+def full_like(call: OperationCall) -> KerasTensor:
+    value, number = call.tensor(0, "x"), call.argument(1, "fill_value")
+    if not isinstance(number, (int, float)):
+        raise call.writer.refuse("fills with what is no number, which is not read")
+    told = call.setting("dtype")
+    filling = call.writer.const(number, "filling", DType.named(str(told)) if told else value.dtype)
+    return call.writer.add("Fill", call.writer.sizes(call.writer.all_sizes(value)), filling, dims=value.dims)
 
 
 def alike(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -257,6 +266,7 @@ def _slice(part: Any) -> Any:
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Divide", "RealDiv"),
+        ("DivideNoNan", "DivNoNan"),
         ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
         ("Greater", "Greater"), ("GreaterEqual", "GreaterEqual"), ("Less", "Less"), ("LessEqual", "LessEqual"),
@@ -278,11 +288,14 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
         ("Silu", "silu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"),
         ("LogSigmoid", "log_sigmoid"), ("HardTanh", "hard_tanh"), ("TanhShrink", "tanh_shrink"),
         ("SparsePlus", "sparse_plus"), ("SparseSigmoid", "sparse_sigmoid"))},
+    "Elu": function("elu", "alpha"), "Celu": function("celu", "alpha"), "Glu": function("glu", "axis"),
+    "HardShrink": function("hard_shrink", "threshold"), "SoftShrink": function("soft_shrink", "threshold"),
+    "Squareplus": function("squareplus", "b"), "Threshold": function("threshold", "threshold", "default_value"),
     **axis_operations.OPERATIONS, **array_operations.OPERATIONS,
     "Square": square, "Round": rounding,
     "Gelu": gelu, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
-    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,
+    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking, "FullLike": full_like,
     "GetItem": slicing,
 }  # fmt: skip
 """How each operation is written."""
