@@ -13,17 +13,17 @@ from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, ele
 from pocketgraph.graph.dtype import FLOAT
 
 OPS = {
-    "relu": "Relu", "relu6": "Relu6", "elu": "Elu", "selu": "Selu", "sigmoid": "Sigmoid", "tanh": "Tanh",
+    "relu": "Relu", "relu6": "Relu6", "selu": "Selu", "sigmoid": "Sigmoid", "tanh": "Tanh",
     "softplus": "Softplus", "softsign": "Softsign", "exponential": "Exp", "softmax": "Softmax",
-    "log_softmax": "LogSoftmax", "logSoftmax": "LogSoftmax", "celu": "Elu",
+    "log_softmax": "LogSoftmax", "logSoftmax": "LogSoftmax",
 }  # fmt: skip
 """Those that are one op."""
 IDENTITIES = ("linear", None)
 HIDDEN = -1e9  # what a score becomes that a mask leaves out
 
 
-def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTensor:
-    """What an activation function makes of a tensor.
+def activated(writer: LayerWriter, value: KerasTensor, function: Any, **settings: Any) -> KerasTensor:
+    """What an activation function makes of a tensor, with settings of its own.
 
     Raises:
         FormatError: no function has this name.
@@ -40,7 +40,7 @@ def activated(writer: LayerWriter, value: KerasTensor, function: Any) -> KerasTe
     if function in OPS:
         return writer.add(OPS[function], value)
     if function in COMPOSED:
-        return COMPOSED[function](writer, value)
+        return COMPOSED[function](writer, value, **settings)
     raise writer.refuse(f"has the activation '{function}', which is not read")
 
 
@@ -74,24 +74,46 @@ def _sparse_plus(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("SelectV2", is_low, scaled(writer, writer.add("Square", more), 0.25), value)
 
 
-def _squareplus(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    root = writer.add("Sqrt", scaled(writer, writer.add("Square", value), 1, 4))
+def elu(writer: LayerWriter, value: KerasTensor, alpha: float = 1) -> KerasTensor:
+    if alpha == 1:
+        return writer.add("Elu", value)
+    below = writer.add("Elu", writer.add("Minimum", value, writer.const(0, "zero", FLOAT)))
+    return writer.add("AddV2", writer.add("Relu", value), scaled(writer, below, alpha))
+
+
+def _celu(writer: LayerWriter, value: KerasTensor, alpha: float = 1) -> KerasTensor:
+    """Of a slope of one at zero, which ``alpha`` makes wider below it."""
+    return elu(writer, value) if alpha == 1 else scaled(writer, elu(writer, scaled(writer, value, 1 / alpha)), alpha)
+
+
+def _squareplus(writer: LayerWriter, value: KerasTensor, b: float = 4) -> KerasTensor:
+    root = writer.add("Sqrt", scaled(writer, writer.add("Square", value), 1, b))
     return scaled(writer, writer.add("AddV2", value, root), 0.5)
 
 
-def _hard_shrink(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    is_far = writer.add("Greater", writer.add("Abs", value), writer.const(0.5, "threshold", FLOAT))
+def _hard_shrink(writer: LayerWriter, value: KerasTensor, threshold: float = 0.5) -> KerasTensor:
+    is_far = writer.add("Greater", writer.add("Abs", value), writer.const(threshold, "threshold", FLOAT))
     return writer.add("SelectV2", is_far, value, writer.const(0, "zero", FLOAT), dims=value.dims)
 
 
-def _glu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    """One half of the last axis, as far as the other lets it through."""
-    half = (value.dims[-1] or 0) // 2
-    split = writer.add("Split", writer.const(-1, "axis"), value, dims=(*value.dims[:-1], half), num_split=2)
+def _threshold(writer: LayerWriter, value: KerasTensor, threshold: float, default_value: float) -> KerasTensor:
+    is_above = writer.add("Greater", value, writer.const(threshold, "threshold", FLOAT))
+    return writer.add("SelectV2", is_above, value, writer.const(default_value, "default", FLOAT), dims=value.dims)
+
+
+def _soft_shrink(writer: LayerWriter, value: KerasTensor, threshold: float = 0.5) -> KerasTensor:
+    return writer.add("Sub", value, _clipped(writer, value, -threshold, threshold))
+
+
+def _glu(writer: LayerWriter, value: KerasTensor, axis: int = -1) -> KerasTensor:
+    """One half of an axis, as far as the other lets it through."""
+    dims = list(value.dims)
+    dims[axis] = (dims[axis] or 0) // 2
+    split = writer.add("Split", writer.const(axis, "axis"), value, dims=tuple(dims), num_split=2)
     return writer.add("Mul", split, writer.add("Sigmoid", split._replace(ref=f"{split.ref}:1")))
 
 
-COMPOSED: dict[str, Callable[[LayerWriter, KerasTensor], KerasTensor]] = {
+COMPOSED: dict[str, Callable[..., KerasTensor]] = {
     **dict.fromkeys(("swish", "silu"), lambda writer, value: writer.add("Mul", value, writer.add("Sigmoid", value))),
     "mish": lambda writer, value: writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value))),
     "leaky_relu": lambda writer, value: writer.add("LeakyRelu", value, alpha=0.2),
@@ -104,7 +126,7 @@ COMPOSED: dict[str, Callable[[LayerWriter, KerasTensor], KerasTensor]] = {
     ),
     "hard_tanh": lambda writer, value: _clipped(writer, value, -1, 1),
     "tanh_shrink": lambda writer, value: writer.add("Sub", value, writer.add("Tanh", value)),
-    "soft_shrink": lambda writer, value: writer.add("Sub", value, _clipped(writer, value, -0.5, 0.5)),
+    "soft_shrink": _soft_shrink, "threshold": _threshold, "elu": elu, "celu": _celu,
     "sparse_sigmoid": lambda writer, value: _clipped(writer, scaled(writer, value, 0.5, 0.5), 0, 1),
     "hard_shrink": _hard_shrink, "sparse_plus": _sparse_plus, "squareplus": _squareplus, "glu": _glu,
 }  # fmt: skip

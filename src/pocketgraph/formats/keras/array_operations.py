@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from pocketgraph.formats.keras.axis_operations import axis_of
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
-    as_float,
     broadcast,
     contraction,
-    expanded,
     pair,
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
-from pocketgraph.formats.keras.window_layers import resized, strided
+from pocketgraph.formats.keras.window_layers import convolved, pooling, resized, strided
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
-
-
-def axis_of(call: OperationCall, value: KerasTensor, *, place: int = 1, usual: int | None = None) -> int:
-    """The one axis that an operation is for.
-
-    Raises:
-        FormatError: it says none.
-    """
-    told = call.argument(place, "axis", default=usual)
-    if not isinstance(told, int):
-        raise call.writer.refuse("is for no single axis, which is not read")
-    return told % len(value.dims)
 
 
 def choice(call: OperationCall) -> KerasTensor:
@@ -42,7 +28,7 @@ def choice(call: OperationCall) -> KerasTensor:
     which = call.tensor(0, "condition")
     one, other = call.operands((1, ("x", "x1")), (2, ("y", "x2")))
     dims = broadcast(which.dims, broadcast(one.dims, other.dims))
-    return call.writer.add("SelectV2", which, one, other, dims=dims)._replace(dtype=one.dtype)
+    return call.writer.add("SelectV2", which, one, other, dims=dims)
 
 
 def swapped(call: OperationCall) -> KerasTensor:
@@ -65,7 +51,7 @@ def moved(call: OperationCall) -> KerasTensor:
 
 
 def flipped(call: OperationCall) -> KerasTensor:
-    return call.writer.add("ReverseV2", call.tensor(0, "x", "tensor"), call.writer.const(call.axes("axis"), "axis"))
+    return call.writer.add("ReverseV2", call.tensor(0, "x", "tensor"), call.writer.const(call.axes(), "axis"))
 
 
 def repeated(call: OperationCall) -> KerasTensor:
@@ -93,7 +79,7 @@ def taken(call: OperationCall) -> KerasTensor:
             raise call.writer.refuse("takes elements at places that are no whole numbers, which is not read")
     else:
         size, places = value.dims[told], np.asarray(places)
-        if np.any(places < 0) and (size is None or call.writer.kind == "TFOpLambda"):
+        if np.any(places < 0) and (size is None or call.is_of_keras_2):
             raise call.writer.refuse("takes elements from the end, which is not read")
         places = np.where(places < 0, places + (size or 0), places)
     return _chosen(call, value, places, told % len(value.dims))
@@ -130,8 +116,7 @@ def split(call: OperationCall) -> list[KerasTensor]:
     if isinstance(told, int):
         sizes = [size // told] * told
     else:
-        of_keras_2 = call.writer.kind == "TFOpLambda"
-        sizes = [int(one) for one in told] if of_keras_2 else np.diff([0, *told, size]).tolist()
+        sizes = [int(one) for one in told] if call.is_of_keras_2 else np.diff([0, *told, size]).tolist()
     parts = call.writer.const(sizes, "sizes")
     made = call.writer.add("SplitV", value, parts, call.writer.const(axis, "axis"), num_split=len(sizes))
     before, after = value.dims[:axis], value.dims[axis + 1 :]
@@ -146,78 +131,14 @@ def broadcasted(call: OperationCall) -> KerasTensor:
     return call.writer.add("BroadcastTo", value, call.writer.const(sizes, "shape"), dims=tuple(sizes))
 
 
-def extreme(op: str) -> Callable[[OperationCall], KerasTensor]:
-    def written(call: OperationCall) -> KerasTensor:
-        value = call.tensor(0, "x", "input")
-        axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
-        dims = (*value.dims[:axis], *value.dims[axis + 1 :])
-        told = call.setting("output_type", default="int64" if call.writer.kind == "TFOpLambda" else "int32")
-        made = call.writer.add(
-            op, value, call.writer.const(axis, "axis"), dims=dims, output_type=DType.named(str(told))
-        )
-        return expanded(call.writer, made, axis) if call.setting("keepdims") else made
-
-    return written
-
-
 def one_hot(call: OperationCall) -> KerasTensor:
     value, depth = call.tensor(0, "x", "indices"), int(call.argument(1, "num_classes", "depth"))
     if call.setting("axis", default=-1) not in (-1, None) or call.setting("sparse"):
         raise call.writer.refuse("has its vectors along another axis than the last, which is not read")
-    told = str(call.setting("dtype", default="float32"))
-    kind = (
-        call.writer.float_type
-        if told == "float32"
-        else DType.named({"float16": "half", "float64": "double"}.get(told, told))
-    )
+    kind = DType.named(str(call.setting("dtype", default="float32")))
     on, off = (call.writer.const(number, "number", kind) for number in (1, 0))
-    made = call.writer.add(
-        "OneHot", value, call.writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1
-    )
-    return made._replace(dtype=kind)
-
-
-def _reduced(call: OperationCall, op: str, value: KerasTensor, *, keeps: bool = True) -> KerasTensor:
-    axes = call.axes("axis")
-    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
-    return call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
-
-
-def _keeps(call: OperationCall) -> bool:
-    return bool(call.argument(2, "keepdims", "keep_dims", default=False))
-
-
-def variance(call: OperationCall) -> KerasTensor:
-    value = call.tensor(0, "x", "input_tensor")
-    value = value if value.dtype.is_floating else as_float(call.writer, value)
-    centred = call.writer.add("Sub", value, _reduced(call, "Mean", value))
-    return _reduced(call, "Mean", call.writer.add("Square", centred), keeps=_keeps(call))
-
-
-def log_sum_exp(call: OperationCall) -> KerasTensor:
-    value = call.tensor(0, "x", "input_tensor")
-    largest = _reduced(call, "Max", value)
-    total = _reduced(call, "Sum", call.writer.add("Exp", call.writer.add("Sub", value, largest)), keeps=_keeps(call))
-    last = largest if _keeps(call) else _reduced(call, "Max", value, keeps=False)
-    return call.writer.add("AddV2", call.writer.add("Log", total), last)
-
-
-def norm(call: OperationCall) -> KerasTensor:
-    if call.setting("ord", default=2) not in (2, "euclidean", None):
-        raise call.writer.refuse("is of another order than two, which is not read")
-    if not isinstance(call.setting("axis"), int):
-        raise call.writer.refuse("is for no single axis, which is not read")
-    value, place = call.tensor(0, "x", "tensor"), replace(call, given=call.given[:1])
-    total = _reduced(place, "Sum", call.writer.add("Square", value), keeps=_keeps(place))
-    return call.writer.add("Sqrt", total)
-
-
-def running_sum(call: OperationCall) -> KerasTensor:
-    value = call.tensor(0, "x")
-    axis = axis_of(call, value, usual=0 if call.writer.kind == "TFOpLambda" else None)
-    if call.setting("exclusive") or call.setting("reverse"):
-        raise call.writer.refuse("sums backwards or without the element itself, which is not read")
-    return call.writer.add("Cumsum", call.number(), call.writer.const(axis, "axis"))
+    dims = (*value.dims, depth)
+    return call.writer.add("OneHot", value, call.writer.const(depth, "depth"), on, off, dims=dims, axis=-1)
 
 
 def einsum(call: OperationCall) -> KerasTensor:
@@ -242,10 +163,6 @@ def logarithm(base: float) -> Callable[[OperationCall], KerasTensor]:
         return call.writer.add("RealDiv", call.writer.add("Log", call.fraction()), of_base)
 
     return written
-
-
-def deviation(call: OperationCall) -> KerasTensor:
-    return call.writer.add("Sqrt", variance(call))
 
 
 def resize(call: OperationCall) -> KerasTensor:
@@ -307,6 +224,66 @@ def blocks(op: str) -> Callable[[OperationCall], KerasTensor]:
     return written
 
 
+def windows(rule: Callable[..., KerasTensor]) -> Callable[[OperationCall], KerasTensor]:
+    """As the layer whose settings the operation has, of which the rule reads all."""
+
+    def written(call: OperationCall) -> KerasTensor:
+        call.read.update(call.writer.config)
+        return rule(call.writer, *(call.tensor(place) for place in range(len(call.given))))
+
+    return written
+
+
+def rolled(call: OperationCall) -> KerasTensor:
+    value, shifts, axes = call.tensor(0, "x", "input"), call.argument(1, "shift"), call.argument(2, "axis")
+    if axes is None or not isinstance(shifts, int | list):
+        raise call.writer.refuse("rolls a flat tensor, or by what is computed, which is not read")
+    along = [axis % len(value.dims) for axis in pair(axes, 1)]
+    places = call.writer.const(pair(shifts, len(along)), "shift"), call.writer.const(along, "axis")
+    return call.writer.add("Roll", value, *places)
+
+
+def ordered(port: int) -> Callable[[OperationCall], KerasTensor]:
+    """Elements along an axis from the smallest up, or the places of these."""
+
+    def written(call: OperationCall) -> KerasTensor:
+        value, writer = call.tensor(0, "x", "values"), call.writer
+        axis = axis_of(call, value, usual=-1 if call.is_of_keras_2 else None)
+        if not value.dtype.is_floating and value.dtype not in (INT32, INT64):
+            raise writer.refuse(f"sorts elements of type {value.dtype.name}, which is not read")
+        order = list(range(len(value.dims)))
+        order[axis], order[-1] = order[-1], order[axis]
+
+        def turned(one: KerasTensor) -> KerasTensor:
+            """Smallest as largest, without an overflow."""
+            if one.dtype.is_floating:
+                return writer.add("Neg", one)
+            return writer.add("Sub", writer.const(-1, "end", one.dtype), one, dims=one.dims)
+
+        last = transposed(writer, value, order)
+        count = writer.size(last, len(order) - 1) if last.dims[-1] is None else writer.const(last.dims[-1], "count")
+        made = writer.add("TopKV2", turned(last), count, dims=last.dims)
+        found = made._replace(ref=f"{made.ref}:1", dtype=INT32) if port else turned(made)
+        return transposed(writer, found, order)
+
+    return written
+
+
+def taken_along(call: OperationCall) -> KerasTensor:
+    value, places, writer = call.tensor(0, "x"), call.tensor(1, "indices"), call.writer
+    axis = axis_of(call, value, place=2)
+    size, rank = value.dims[axis], len(value.dims)
+    others = [[*one.dims[:axis], *one.dims[axis + 1 :]] for one in (value, places)]
+    if size is None or others[0] != others[1] or places.dtype not in (INT32, INT64):
+        raise writer.refuse("takes along an open size, or for each of other sizes, which is not read")
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    from_start = writer.add("FloorMod", places, writer.const(size, "size", places.dtype))
+    value, places = (transposed(writer, one, order) for one in (value, from_start))
+    last = writer.const(rank - 1, "axis")
+    return transposed(writer, writer.add("GatherV2", value, places, last, dims=places.dims, batch_dims=rank - 1), order)
+
+
 def largest(call: OperationCall) -> list[KerasTensor]:
     value, count = call.tensor(0, "x", "input"), int(call.argument(1, "k", default=1))
     made = call.writer.add("TopKV2", value, call.writer.const(count, "k"), dims=(*value.dims[:-1], count))
@@ -315,10 +292,12 @@ def largest(call: OperationCall) -> list[KerasTensor]:
 
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     "Where": choice, "Swapaxes": swapped, "Moveaxis": moved, "Flip": flipped, "Repeat": repeated, "Take": taken,
-    "Tile": tiled, "Pad": padded, "Split": split, "BroadcastTo": broadcasted, "Argmax": extreme("ArgMax"),
-    "Argmin": extreme("ArgMin"), "OneHot": one_hot, "Var": variance, "Std": deviation, "Logsumexp": log_sum_exp,
-    "Norm": norm, "Cumsum": running_sum, "Einsum": einsum, "LeakyRelu": leaky_relu, "Log2": logarithm(2),
+    "Tile": tiled, "Pad": padded, "Split": split, "BroadcastTo": broadcasted, "OneHot": one_hot, "Einsum": einsum,
+    "LeakyRelu": leaky_relu, "Log2": logarithm(2),
     "Log10": logarithm(10), "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
+    "MaxPool": windows(pooling), "AveragePool": windows(pooling), "Roll": rolled, "Sort": ordered(0),
+    **{name: windows(convolved) for name in ("Conv", "DepthwiseConv", "SeparableConv")},
+    "Argsort": ordered(1), "TakeAlongAxis": taken_along,
     "ExtractPatches": patches, "DepthToSpace": blocks("DepthToSpace"), "SpaceToDepth": blocks("SpaceToDepth"),
 }  # fmt: skip
 """How each operation of these is written."""

@@ -235,7 +235,7 @@ class LayerWriter:
             inputs: one entry an argument of the op.
             dims: the sizes of its first output; by default those of the first input.
             name: in the call's scope; by default the op's.
-            attrs: attributes; those that the inputs say need not be given, others that are FLOAT are ``float_type``.
+            attrs: attributes; those that the inputs say need not be given.
         """
         definition = opdefs.definition(op)
         made: dict[str, AttrValue] = {}
@@ -247,8 +247,7 @@ class LayerWriter:
                 made[argument.number_attr] = len(values)
             if argument.type_attr:
                 made[argument.type_attr] = values[0].dtype
-        told = {key: self.float_type if held is FLOAT and key not in made else held for key, held in attrs.items()}
-        node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **told})
+        node = Node(claim_name(f"{self.call}/{name or op}", self.model.taken), op, refs, {**made, **attrs})
         (dtype, *_) = opdefs.output_dtypes(node)
         first = inputs[0] if inputs and isinstance(inputs[0], KerasTensor) else KerasTensor("", ())
         return KerasTensor(self.model.put(node), first.dims if dims is None else dims, dtype or FLOAT)
@@ -314,7 +313,7 @@ def joined(writer: LayerWriter, values: Sequence[KerasTensor], axis: int) -> Ker
 
 def as_float(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """A tensor in the floats that a layer computes in."""
-    return value if value.dtype is writer.float_type else writer.add("Cast", value, DstT=FLOAT)
+    return value if value.dtype is writer.float_type else writer.add("Cast", value, DstT=writer.float_type)
 
 
 def of_one_type(writer: LayerWriter, values: Sequence[KerasTensor]) -> list[KerasTensor]:

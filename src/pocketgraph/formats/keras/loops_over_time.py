@@ -149,7 +149,7 @@ def _over_time(
         nodes[merge.ref] = nodes[merge.ref].replace(inputs=[enter.ref, back.ref])
     _, flow, *states = (writer.add("Exit", one, dims=one.dims) for one in switched)
     dims = (products.dims[1], products.dims[0], *zeros.dims[1:])
-    stacked = writer.add("TensorArrayGatherV3", array, steps, flow, dims=dims, dtype=FLOAT)
+    stacked = writer.add("TensorArrayGatherV3", array, steps, flow, dims=dims, dtype=writer.float_type)
     return transposed(writer, stacked, [1, 0, *range(2, len(dims))]), list(states[: len(start)])
 
 

@@ -30,6 +30,11 @@ class OperationCall:
     named: Mapping[str, Any]
     read: set[int | str] = field(default_factory=set)
 
+    @property
+    def is_of_keras_2(self) -> bool:
+        """Whether it is a function of TensorFlow, with the names and defaults of its arguments there."""
+        return self.writer.kind in ("TFOpLambda", "SlicingOpLambda")
+
     def argument(self, place: int, *names: str, default: Any = None) -> Any:
         """An argument by its place, or by one of the names that Keras 2 and 3 have for it."""
         self.read.add(place)
@@ -94,10 +99,10 @@ class OperationCall:
         is_float = value.dtype.is_floating or not self.writer.model.is_keras_3
         return value if is_float else as_float(self.writer, value)
 
-    def axes(self, *names: str) -> list[int]:
+    def axes(self, place: int = 1) -> list[int]:
         """The axes of the first tensor that an operation is for, all by default."""
-        rank = len(self.tensor(0).dims)
-        found = self.argument(1, *names)
+        rank = len(self.tensor(0, "x", "tensor").dims)
+        found = self.argument(place, "axis")
         return list(range(rank)) if found is None else [axis % rank for axis in pair(found, 1)]
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from pocketgraph.formats.keras import array_operations
-from pocketgraph.formats.keras.activation_functions import OPS, activated, softmax_along
+from pocketgraph.formats.keras import array_operations, axis_operations
+from pocketgraph.formats.keras.activation_functions import OPS, activated
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
-    as_float,
     broadcast,
     expanded,
     joined,
@@ -26,36 +25,44 @@ from pocketgraph.formats.keras.layer_writer import (
 )
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, UINT8, UINT16, UINT32
+from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32
 
+SHARED_NAMES = {
+    "": (
+        "argsort broadcast_to cast einsum expand_dims identity one_hot ones_like pad repeat reshape roll sort "
+        "split squeeze stack tile transpose unstack where zeros_like"
+    ),
+    "__operators__": "add",
+    "compat.v1": "norm pad squeeze transpose",
+    "image": "resize",
+    "linalg": "matmul",
+    "math": (
+        "add add_n argmax argmin ceil cos cosh cumprod cumsum equal erf exp expm1 floor greater greater_equal "
+        "l2_normalize less less_equal log log_sigmoid logical_and logical_not logical_or logical_xor "
+        "maximum minimum multiply negative not_equal reciprocal reduce_all reduce_any reduce_logsumexp reduce_max "
+        "reduce_mean reduce_min reduce_prod reduce_std reduce_sum round rsqrt sigmoid sign sin sinh softplus sqrt "
+        "square squared_difference subtract tan tanh top_k"
+    ),
+    "nn": (
+        "depth_to_space elu gelu l2_normalize leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "
+        "softplus softsign space_to_depth tanh top_k"
+    ),
+}
+"""Functions of TensorFlow, by module, whose names Keras 3 has in its spelling: ``reduce_max`` is its Max."""
 NAMES = {
-    "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract", "math.multiply": "Multiply",
-    "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "math.pow": "Power",
-    "math.maximum": "Maximum", "math.minimum": "Minimum", "math.negative": "Negative", "math.abs": "Absolute",
-    "math.square": "Square", "math.sqrt": "Sqrt", "math.rsqrt": "Rsqrt", "math.exp": "Exp", "math.log": "Log",
-    "math.tanh": "Tanh", "nn.tanh": "Tanh", "math.sigmoid": "Sigmoid", "nn.sigmoid": "Sigmoid", "nn.relu": "Relu",
-    "nn.relu6": "Relu6", "nn.elu": "Elu", "nn.silu": "Silu", "nn.swish": "Silu", "nn.softmax": "Softmax",
-    "nn.softplus": "Softplus", "math.softplus": "Softplus", "math.reduce_mean": "Mean", "math.reduce_sum": "Sum",
-    "math.reduce_max": "Max", "math.reduce_min": "Min", "concat": "Concatenate", "reshape": "Reshape",
-    "expand_dims": "ExpandDims", "squeeze": "Squeeze", "compat.v1.squeeze": "Squeeze", "transpose": "Transpose",
-    "compat.v1.transpose": "Transpose", "linalg.matmul": "Matmul", "cast": "Cast", "clip_by_value": "Clip",
-    "stack": "Stack", "math.l2_normalize": "L2Normalize", "nn.l2_normalize": "L2Normalize",
-    "__operators__.getitem": "GetItem", "identity": "Identity", "math.sin": "Sin", "math.cos": "Cos",
-    "math.floor": "Floor", "math.ceil": "Ceil", "math.round": "Round", "math.sign": "Sign", "math.log1p": "Log1p",
-    "math.expm1": "Expm1", "math.erf": "Erf", "math.reciprocal": "Reciprocal", "math.floordiv": "FloorDivide",
-    "math.floormod": "Mod", "math.greater": "Greater", "math.greater_equal": "GreaterEqual", "math.less": "Less",
-    "math.less_equal": "LessEqual", "math.equal": "Equal", "math.not_equal": "NotEqual",
-    "math.logical_and": "LogicalAnd", "math.logical_or": "LogicalOr", "math.logical_not": "LogicalNot",
-    "math.squared_difference": "SquaredDifference", "math.reduce_prod": "Prod", "math.reduce_any": "Any",
-    "math.reduce_all": "All", "math.reduce_variance": "Var", "math.reduce_std": "Std",
-    "math.reduce_logsumexp": "Logsumexp", "math.argmax": "Argmax", "math.argmin": "Argmin", "math.cumsum": "Cumsum",
-    "where": "Where", "reverse": "Flip", "tile": "Tile", "pad": "Pad", "compat.v1.pad": "Pad", "split": "Split",
-    "gather": "Take", "compat.v1.gather": "Take", "one_hot": "OneHot", "einsum": "Einsum",
-    "broadcast_to": "BroadcastTo", "nn.leaky_relu": "LeakyRelu", "nn.log_softmax": "LogSoftmax",
-    "image.resize": "Resize", "repeat": "Repeat", "zeros_like": "ZerosLike", "ones_like": "OnesLike",
-    "stop_gradient": "Identity", "math.top_k": "TopK", "nn.top_k": "TopK", "nn.bias_add": "Add", "math.add_n": "AddN",
-    "unstack": "Unstack", "__operators__.ne": "NotEqual", "__operators__.eq": "Equal",
-    "compat.v1.floor_div": "FloorDivide", "compat.v1.norm": "Norm", "math.floor_div": "FloorDivide",
+    **{
+        f"{module}.{name}".lstrip("."): name.removeprefix("reduce_").title().replace("_", "")
+        for module, names in SHARED_NAMES.items()
+        for name in names.split()
+    },
+    "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "math.pow": "Power", "math.abs": "Absolute",
+    "nn.swish": "Silu", "concat": "Concatenate", "clip_by_value": "Clip", "__operators__.getitem": "GetItem",
+    "math.floordiv": "FloorDivide", "math.floormod": "Mod", "math.reduce_variance": "Var", "reverse": "Flip",
+    "gather": "Take", "compat.v1.gather": "Take", "stop_gradient": "Identity", "nn.bias_add": "Add",
+    "__operators__.ne": "NotEqual", "__operators__.eq": "Equal", "compat.v1.floor_div": "FloorDivide",
+    "math.floor_div": "FloorDivide", "math.acos": "Arccos", "math.asin": "Arcsin", "math.atan": "Arctan",
+    "math.acosh": "Arccosh", "math.asinh": "Arcsinh", "math.atanh": "Arctanh",
+    "math.is_nan": "Isnan", "math.is_finite": "Isfinite", "math.is_inf": "Isinf", "math.log1p": "Log1p",
 }  # fmt: skip
 """What Keras 3 calls the functions of TensorFlow that Keras 2 names."""
 
@@ -67,14 +74,14 @@ def arithmetic(op: str, usual: DType = FLOAT) -> Callable[[OperationCall], Keras
         writer = call.writer
         one, other = call.operands((0, ("x", "x1", "a")), (1, ("y", "x2", "b", "bias")), usual)
         is_new, wide = writer.model.is_keras_3, None
-        if op in ("RealDiv", "Atan2") and not one.dtype.is_floating and (is_new or op == "RealDiv"):
+        if op in ("RealDiv", "DivNoNan", "Atan2") and not one.dtype.is_floating and (is_new or op == "RealDiv"):
             wide = FLOAT if is_new or one.dtype.numpy.itemsize < 4 else DOUBLE
         elif is_new and usual is BOOL and one.dtype is not BOOL:
             wide = BOOL
         elif is_new and op == "FloorMod" and one.dtype.is_integer | (one.dtype is BOOL):
             wide = _of_remainder(call, one.dtype)
         if wide is not None and wide is not one.dtype:
-            one, other = (writer.add("Cast", each, DstT=wide)._replace(dtype=wide) for each in (one, other))
+            one, other = (writer.add("Cast", each, DstT=wide) for each in (one, other))
         return writer.add(op, one, other, dims=broadcast(one.dims, other.dims))
 
     return written
@@ -86,7 +93,7 @@ def _of_remainder(call: OperationCall, found: DType) -> DType:
     return INT32 if found is BOOL or is_by_number else found
 
 
-KEEP_WHOLE = ("Neg", "Abs", "Square", "Sign", "Identity", "LogicalNot", "Round")
+KEEP_WHOLE = ("Neg", "Abs", "Sign", "Identity", "LogicalNot")
 """Not a trait: ops of which Keras 3 has whole numbers where it is given some; of others it has floats."""
 
 
@@ -108,56 +115,19 @@ def rounding(call: OperationCall) -> KerasTensor:
     return call.writer.add("RealDiv", call.writer.add("Round", call.writer.add("Mul", value, power)), power)
 
 
-def function(name: str) -> Callable[[OperationCall], KerasTensor]:
+def function(name: str, *settings: str) -> Callable[[OperationCall], KerasTensor]:
     def written(call: OperationCall) -> KerasTensor:
-        if call.setting("alpha", default=1) != 1:
-            raise call.writer.refuse(f"has alpha={call.setting('alpha')}, which is not read")
         value = call.tensor(0, "x", "features") if name.startswith("relu") else call.fraction()
-        return activated(call.writer, value, name)
+        told = {setting: call.setting(setting) for setting in settings}
+        told = {setting: number for setting, number in told.items() if number is not None}
+        return activated(call.writer, value, name, **told)
 
     return written
 
 
 def gelu(call: OperationCall) -> KerasTensor:
-    is_approximate = bool(call.argument(1, "approximate", default=True))
+    is_approximate = bool(call.argument(1, "approximate", default=not call.is_of_keras_2))
     return activated(call.writer, call.tensor(0, "x"), "gelu_new" if is_approximate else "gelu")
-
-
-def softmax(call: OperationCall) -> KerasTensor:
-    value = call.tensor(0, "x", "logits")
-    axis = call.argument(1, "axis", default=range(len(value.dims)) if call.writer.model.is_keras_3 else -1)
-    return softmax_along(call.writer, value, axis if isinstance(axis, int) else list(axis))
-
-
-def log_softmax(call: OperationCall) -> KerasTensor:
-    value = call.tensor(0, "x", "logits")
-    axis = call.argument(1, "axis", default=range(len(value.dims)) if call.writer.model.is_keras_3 else -1)
-    return softmax_along(call.writer, value, axis if isinstance(axis, int) else list(axis), "LogSoftmax")
-
-
-def reduction(op: str) -> Callable[[OperationCall], KerasTensor]:
-    def written(call: OperationCall) -> KerasTensor:
-        value, axes = summable(call, op), call.axes("axis")
-        keeps = bool(call.argument(2, "keepdims", "keep_dims", default=False))
-        dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims) if keeps or axis not in axes)
-        made = call.writer.add(op, value, call.writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
-        first = call.setting("initial") if op in ("Max", "Min") else None
-        return made if first is None else call.writer.add(f"{op}imum", made, call.tensor(2, "initial", like=made.dtype))
-
-    return written
-
-
-def summable(call: OperationCall, op: str) -> KerasTensor:
-    """What is reduced; Keras 3 makes floats of whole numbers for means, and numbers of 32 bits of narrow ones."""
-    value = call.tensor(0, "x", "input_tensor")
-    if not call.writer.model.is_keras_3 or value.dtype.is_floating:
-        return value
-    if op == "Mean":
-        return as_float(call.writer, value)
-    if op not in ("Sum", "Prod") or value.dtype.numpy.itemsize >= 4:
-        return value
-    wide = UINT32 if value.dtype in (UINT8, UINT16) else INT32
-    return call.writer.add("Cast", value, DstT=wide)
 
 
 def concatenation(call: OperationCall) -> KerasTensor:
@@ -189,7 +159,7 @@ def expanding(call: OperationCall) -> KerasTensor:
 def squeezing(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "input")
     told = call.argument(1, "axis")
-    axes = call.axes("axis") if told is not None else [axis for axis, size in enumerate(value.dims) if size == 1]
+    axes = call.axes() if told is not None else [axis for axis, size in enumerate(value.dims) if size == 1]
     dims = tuple(size for axis, size in enumerate(value.dims) if axis not in axes)
     return call.writer.add("Squeeze", value, dims=dims, squeeze_dims=tuple(axes))
 
@@ -211,10 +181,16 @@ def product(call: OperationCall) -> KerasTensor:
 
 def casting(call: OperationCall) -> KerasTensor:
     value, told = call.tensor(0, "x"), call.argument(1, "dtype")
-    wanted = DType.named({"float32": "float", "float16": "half"}.get(str(told), str(told)))
-    if wanted.is_floating:
-        call.writer.float_type = wanted  # in which it writes what is FLOAT
-    return call.writer.add("Cast", value, DstT=wanted)
+    return call.writer.add("Cast", value, DstT=DType.named(str(told)))
+
+
+def full_like(call: OperationCall) -> KerasTensor:
+    value, number = call.tensor(0, "x"), call.argument(1, "fill_value")
+    if not isinstance(number, (int, float)):
+        raise call.writer.refuse("fills with what is no number, which is not read")
+    told = call.setting("dtype")
+    filling = call.writer.const(number, "filling", DType.named(str(told)) if told else value.dtype)
+    return call.writer.add("Fill", call.writer.sizes(call.writer.all_sizes(value)), filling, dims=value.dims)
 
 
 def alike(op: str) -> Callable[[OperationCall], KerasTensor]:
@@ -241,16 +217,6 @@ def stacking(call: OperationCall) -> KerasTensor:
     axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
     dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
     return call.writer.add("Pack", list(values), dims=dims, axis=axis)
-
-
-def unit_length(call: OperationCall) -> KerasTensor:
-    """Along axes, with TensorFlow's smallest square."""
-    value, axes = call.tensor(0, "x"), call.axes("axis")
-    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
-    squares = call.writer.add("Sum", call.writer.add("Square", value), call.writer.const(axes, "axes"), dims=dims,
-                              keep_dims=True)  # fmt: skip
-    least = call.writer.const(float(call.argument(2, "epsilon", default=1e-12)), "epsilon", FLOAT)
-    return call.writer.add("Mul", value, call.writer.add("Rsqrt", call.writer.add("Maximum", squares, least)))
 
 
 def slicing(call: OperationCall) -> KerasTensor:
@@ -300,6 +266,7 @@ def _slice(part: Any) -> Any:
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     **{name: arithmetic(op) for name, op in (
         ("Add", "AddV2"), ("Subtract", "Sub"), ("Multiply", "Mul"), ("TrueDivide", "RealDiv"), ("Divide", "RealDiv"),
+        ("DivideNoNan", "DivNoNan"),
         ("Power", "Pow"),
         ("Maximum", "Maximum"), ("Minimum", "Minimum"), ("FloorDivide", "FloorDiv"), ("Mod", "FloorMod"),
         ("Greater", "Greater"), ("GreaterEqual", "GreaterEqual"), ("Less", "Less"), ("LessEqual", "LessEqual"),
@@ -321,14 +288,15 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
         ("Silu", "silu"), ("HardSigmoid", "hard_sigmoid"), ("HardSilu", "hard_silu"),
         ("LogSigmoid", "log_sigmoid"), ("HardTanh", "hard_tanh"), ("TanhShrink", "tanh_shrink"),
         ("SparsePlus", "sparse_plus"), ("SparseSigmoid", "sparse_sigmoid"))},
-    "Square": square, "Round": rounding, "Amax": reduction("Max"), "Amin": reduction("Min"),
-    **{name: reduction(name) for name in ("Mean", "Sum", "Max", "Min", "Any", "All", "Prod")},
-    **array_operations.OPERATIONS,
-    "Gelu": gelu, "Softmax": softmax, "LogSoftmax": log_softmax, "Concatenate": concatenation, "Reshape": reshaping,
-    "ExpandDims": expanding,
+    "Elu": function("elu", "alpha"), "Celu": function("celu", "alpha"), "Glu": function("glu", "axis"),
+    "HardShrink": function("hard_shrink", "threshold"), "SoftShrink": function("soft_shrink", "threshold"),
+    "Squareplus": function("squareplus", "b"), "Threshold": function("threshold", "threshold", "default_value"),
+    **axis_operations.OPERATIONS, **array_operations.OPERATIONS,
+    "Square": square, "Round": rounding,
+    "Gelu": gelu, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
-    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking,
-    "L2Normalize": unit_length, "GetItem": slicing,
+    "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking, "FullLike": full_like,
+    "GetItem": slicing,
 }  # fmt: skip
 """How each operation is written."""
 
@@ -341,8 +309,8 @@ def operated(writer: LayerWriter, name: str) -> KerasTensor | list[KerasTensor]:
     """
     if name not in OPERATIONS:
         raise writer.refuse(f"is '{name}', an operation that is not read")
-    of_keras_2 = writer.kind in ("TFOpLambda", "SlicingOpLambda")
-    call = OperationCall(writer, writer.given, writer.named if of_keras_2 else {**writer.config, **writer.named})
+    call = OperationCall(writer, writer.given, writer.named)
+    call = call if call.is_of_keras_2 else replace(call, named={**writer.config, **writer.named})
     made = OPERATIONS[name](call)
     call.check()
     return made

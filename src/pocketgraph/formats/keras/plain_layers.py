@@ -7,7 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from pocketgraph.formats.keras.activation_functions import HIDDEN, activated, scaled, softmax_along
+from pocketgraph.formats.keras.activation_functions import HIDDEN, activated, elu, scaled, softmax_along
+from pocketgraph.formats.keras.axis_operations import unit_length
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
@@ -25,7 +26,6 @@ from pocketgraph.formats.keras.layer_writer import (
     with_rest,
 )  # fmt: skip
 from pocketgraph.formats.keras.operation_call import OperationCall
-from pocketgraph.formats.keras.operations import unit_length
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT
 
@@ -233,17 +233,13 @@ def s_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.add("AddV2", writer.add("AddV2", centre, left), beyond)
 
 
-def elu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    factor = float(np.ravel(writer.config.get("alpha", 1))[0])
-    if factor == 1:
-        return writer.add("Elu", value)
-    below = writer.add("Elu", writer.add("Minimum", value, writer.const(0, "zero", FLOAT)))
-    return writer.add("AddV2", writer.add("Relu", value), scaled(writer, below, factor))
+def exponential_linear(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    return elu(writer, value, float(np.ravel(writer.config.get("alpha", 1))[0]))
 
 
 def thresholded_relu(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     limit = writer.const(float(writer.config.get("theta", 1)), "theta", FLOAT)
-    above = writer.add("Cast", writer.add("Greater", value, limit), DstT=FLOAT)
+    above = writer.add("Cast", writer.add("Greater", value, limit), DstT=writer.float_type)
     return writer.add("Mul", value, above)
 
 
@@ -297,7 +293,7 @@ def masking(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     last = writer.const(-1, "axis")
     mask = writer.add("Any", differs, last, dims=value.dims[:-1], name="mask")
     kept = writer.add("Any", differs, last, dims=(*value.dims[:-1], 1), name="kept", keep_dims=True)
-    return writer.add("Mul", value, writer.add("Cast", kept, DstT=FLOAT))._replace(mask=mask)
+    return writer.add("Mul", value, writer.add("Cast", kept, DstT=writer.float_type))._replace(mask=mask)
 
 
 def rescaling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -386,7 +382,8 @@ RULES: dict[str, Rule] = {
     "BatchNormalization": batch_norm, "LayerNormalization": layer_norm,
     "GroupNormalization": group_norm, "Normalization": normalization, "Activation": activation,
     "ParametricSoftplus": parametric_softplus, "SReLU": s_relu,
-    "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": elu, "ThresholdedReLU": thresholded_relu,
+    "ReLU": relu, "LeakyReLU": leaky_relu, "PReLU": prelu, "ELU": exponential_linear,
+    "ThresholdedReLU": thresholded_relu,
     "Softmax": softmax, "Flatten": flatten, "Reshape": reshape, "Permute": permute, "RepeatVector": repeat_vector,
     "Masking": masking, "Rescaling": rescaling, "Concatenate": concatenate,
     "Merge": cosine,

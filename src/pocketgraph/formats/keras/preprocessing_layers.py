@@ -105,9 +105,7 @@ def encoded(writer: LayerWriter, value: KerasTensor, depth: int) -> KerasTensor:
     if mode == "one_hot" and value.dims[-1] == 1 and len(value.dims) > 1:
         value = writer.add("Squeeze", value, dims=value.dims[:-1], squeeze_dims=(len(value.dims) - 1,))
     on, off = (writer.const(number, "number", FLOAT) for number in (1, 0))
-    places = writer.add(
-        "OneHot", value, writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1, T=FLOAT
-    )
+    places = writer.add("OneHot", value, writer.const(depth, "depth"), on, off, dims=(*value.dims, depth), axis=-1)
     if mode == "one_hot" or len(value.dims) < 2:
         return places
     op, along = "Sum" if mode == "count" else "Max", writer.const([len(value.dims) - 1], "axes")

@@ -36,8 +36,7 @@ def mel_spectrogram(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     if config["window"] is not None:
         frames = scaled(writer, frames, _window(config["window"], int(config["sequence_length"]), length))
     dims = (*frames.dims[:2], half + 1)
-    spectrum = writer.add("RFFT", frames, writer.const([length], "length"), dims=dims, Treal=FLOAT,
-                          Tcomplex=COMPLEX64)  # fmt: skip
+    spectrum = writer.add("RFFT", frames, writer.const([length], "length"), dims=dims, Tcomplex=COMPLEX64)
     energy = writer.add("ComplexAbs", spectrum)
     energy = writer.add("Pow", energy, writer.const(float(config["mag_exp"]), "exponent", FLOAT))
     weights = _mel_weights(

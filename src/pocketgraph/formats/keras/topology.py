@@ -185,7 +185,7 @@ class _NestedModel:
             raise FormatError(f"the layer '{layer.name}' does not say the shape of its input", where=self.nodes.where)
         told = layer.config.get("dtype")
         if isinstance(told, str) and layer.kind == INPUT:
-            dtype = DType.named({"float32": "float", "float16": "half"}.get(told, told))
+            dtype = DType.named(told)
         name = layer.name if layer.kind == INPUT else f"{layer.name}_input"
         node = Node(
             claim_name(self.scope + name, self.nodes.taken), "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)}

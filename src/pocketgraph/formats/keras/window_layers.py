@@ -64,12 +64,20 @@ def with_bias(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 def convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """Conv1D, Conv2D, Conv3D, and DepthwiseConv and SeparableConv along one or two axes."""
-    writer.expect(data_format="channels_last")
-    space = axes_of_space(writer)
-    strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
-    padding = str(writer.config.get("padding", "valid"))
     is_separable, is_depthwise = writer.kind.startswith("Separable"), writer.kind.startswith("Depthwise")
     kernel = writer.weight("depthwise_kernel" if is_separable or is_depthwise else "kernel", "kernel")
+    kernels = (kernel, writer.weight("pointwise_kernel")) if is_separable else (kernel,)
+    return with_bias(writer, convolved(writer, value, *kernels))
+
+
+def convolved(
+    writer: LayerWriter, value: KerasTensor, kernel: KerasTensor, point: KerasTensor | None = None
+) -> KerasTensor:
+    """Windows of a tensor times a kernel, and what separable ones make by ``point`` of each place."""
+    writer.expect(data_format="channels_last")
+    space = len(value.dims) - 2
+    strides, rates = (pair(writer.config.get(name, 1), space) for name in ("strides", "dilation_rate"))
+    padding = str(writer.config.get("padding", "valid"))
     windows = [int(size or 1) for size in kernel.dims[:space]]
     if padding == "causal":
         before = (windows[0] - 1) * rates[0]
@@ -84,7 +92,7 @@ def convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     settings: dict[str, AttrValue] = {
         "strides": (1, *strides, 1), "dilations": (1, *rates, 1), "padding": padding.upper().encode(),
     }  # fmt: skip
-    if is_separable or is_depthwise:
+    if point or writer.kind.startswith("Depthwise"):
         if len(set(strides[flat:])) > 1:
             raise writer.refuse(f"has strides={list(strides)}, which TensorFlow's depthwise convolutions have not")
         if flat:
@@ -93,8 +101,7 @@ def convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         value = writer.add(
             "DepthwiseConv2dNative", value, kernel, dims=(value.dims[0], *sizes, depth), name="", **settings
         )
-        if is_separable:
-            point = writer.weight("pointwise_kernel")
+        if point:
             if flat:
                 point = writer.add("ExpandDims", point, writer.const(0, "axis"), dims=(1, *point.dims), name="point")
             value = writer.add(
@@ -103,7 +110,7 @@ def convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     else:
         op = "Conv3D" if space == 3 else "Conv2D"
         value = writer.add(op, value, kernel, dims=(value.dims[0], *sizes, kernel.dims[-1]), name="", **settings)
-    return with_bias(writer, without_height(writer, value) if flat else value)
+    return without_height(writer, value) if flat else value
 
 
 def transposed_convolution(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -155,7 +162,7 @@ def affine(writer: LayerWriter, value: KerasTensor, axis: int, factor: int, more
 def pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """MaxPooling and AveragePooling along one, two or three axes."""
     writer.expect(data_format="channels_last")
-    space = axes_of_space(writer)
+    space = len(value.dims) - 2
     windows = pair(writer.config.get("pool_size", 2), space)
     strides = pair(writer.config.get("strides") or windows, space)
     padding = str(writer.config.get("padding", "valid"))
@@ -183,7 +190,7 @@ def global_pooling(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
         counts, along = expanded(writer, value.mask, 2), writer.const(axes, "axes")
         counted = writer.add("SelectV2", counts, value, writer.const(0, "zero", FLOAT), dims=value.dims)
         total = writer.add("Sum", counted, along, dims=dims, keep_dims=keeps)
-        numbers = writer.add("Cast", counts, DstT=FLOAT)
+        numbers = writer.add("Cast", counts, DstT=writer.float_type)
         count = writer.add("Sum", numbers, along, dims=(*dims[:-1], 1), keep_dims=keeps)
         return writer.add("RealDiv", total, count)
     return writer.add(op, value, writer.const(axes, "axes"), dims=dims, keep_dims=keeps)
