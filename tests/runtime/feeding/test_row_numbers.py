@@ -1,8 +1,11 @@
 """Floats that choose rows of a table are made up as whole numbers of rows, so that rows are compared."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
+from pocketgraph.formats import load
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.verification import verify
@@ -49,6 +52,34 @@ def test_rows_are_also_those_of_a_variable() -> None:
         y = ResourceGather(table, rows, Tindices=int32, dtype=float)
     """)
     assert rows_chosen_by(graph, "x") == 4
+
+
+def test_rows_are_also_those_of_a_table_that_a_function_reads(tmp_path: pathlib.Path) -> None:
+    """As in a SavedModel of TensorFlow 2 before it is frozen."""
+    (tmp_path / "called.pbtxt").write_text("""
+        node { name: "words" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } }
+               attr { key: "shape" value { shape { dim { size: 5 } dim { size: 30 } } } } }
+        node { name: "y" op: "PartitionedCall" input: "words" attr { key: "f" value { func { name: "embed" } } }
+               attr { key: "Tin" value { list { type: DT_INT32 } } }
+               attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+        library { function {
+            signature { name: "embed" input_arg { name: "rows" type: DT_INT32 }
+                        output_arg { name: "embedded" type: DT_FLOAT } }
+            node_def { name: "table" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+                attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } dim { size: 1 } }
+                                                     float_val: [1, 2, 3] } } } }
+            node_def { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+                attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+            node_def { name: "read" op: "GatherV2" input: "table:output:0" input: "rows" input: "axis:output:0"
+                attr { key: "Tparams" value { type: DT_FLOAT } } attr { key: "Tindices" value { type: DT_INT32 } }
+                attr { key: "Taxis" value { type: DT_INT32 } } }
+            ret { key: "embedded" value: "read:output:0" } } }
+    """)
+    graph = load(tmp_path / "called.pbtxt")
+    feeds = synthetic_feeds(graph, ["y"])
+    assert set(np.unique(feeds["words"]).tolist()) == {0, 1, 2}
+    [result] = Session(graph).run(["y"], feeds)
+    assert result.shape == (5, 30, 1)
 
 
 def test_rows_are_also_chosen_where_negative_numbers_count_from_the_end() -> None:

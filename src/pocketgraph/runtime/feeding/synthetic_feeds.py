@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
+from pocketgraph.passes.inlining import inlined
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.feeding.default_tensors import feed_specs
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
@@ -147,7 +148,7 @@ def synthetic_feeds(
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
     """
     shapes = {**synthetic_shapes(graph, fetches, given or ()), **(given or {})}
-    switches = training_switches(graph)
+    switches, inside = training_switches(graph), _without_calls(graph, fetches)
     rng = np.random.default_rng(seed)
     feeds = {}
     for spec in feed_specs(graph, fetches):
@@ -184,10 +185,18 @@ def synthetic_feeds(
             most = _fewest_steps(graph, fetches, shapes, turned)
             feeds[spec.label] = made.clip(min(1, most), most)
             continue
-        rows = rows_chosen_by(graph, name)
+        rows = rows_chosen_by(inside, name)
         if rows and (made.dtype.kind == "f" or (made.dtype.kind in "iu" and not ((made >= 0) & (made < rows)).all())):
             feeds[spec.label] = rng.integers(0, rows, shapes[spec.label]).astype(spec.dtype.numpy)
     return feeds
+
+
+def _without_calls(graph: Graph, fetches: Sequence[str]) -> Graph:
+    """The graph with the bodies of its functions in it, as far as they are there, so that what reads inputs is seen."""
+    try:
+        return inlined(graph, fetches) if graph.functions else graph
+    except PocketgraphError:
+        return graph
 
 
 def _fewest_steps(
