@@ -20,6 +20,7 @@ from pocketgraph.graph.op_traits import (
     REFERENCE_VARIABLES,
     REFERENCES,
     VIEWS,
+    ops_with,
 )
 
 JOINS = (MERGE - REFERENCES) | {"IdentityN"}
@@ -31,9 +32,8 @@ SHARES = HANDS_ON | VIEWS | (BINARY_SWITCHES - REFERENCES) | JOINS
 UNCHANGED = ("VariableShape", "VarIsInitializedOp", "IsVariableInitialized")
 """Not a trait: what no assignment changes."""
 
-
-READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
-"""Not a trait: what is known to do no more with a handle than to read what it holds."""
+READS = ops_with("reads_handle")
+"""What does no more with a handle than to read what it holds."""
 
 
 class Use(NamedTuple):
