@@ -33,10 +33,16 @@ def choice(call: OperationCall) -> KerasTensor:
 
 def swapped(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x")
-    order, rank = list(range(len(value.dims))), len(value.dims)
+    rank = len(value.dims)
     one, other = (int(call.argument(place, name)) % rank for place, name in ((1, "axis1"), (2, "axis2")))
+    return transposed(call.writer, value, _exchanged(rank, one, other))
+
+
+def _exchanged(rank: int, one: int, other: int) -> list[int]:
+    """The order of axes in which two are in each other's place."""
+    order = list(range(rank))
     order[one], order[other] = other, one
-    return transposed(call.writer, value, order)
+    return order
 
 
 def moved(call: OperationCall) -> KerasTensor:
@@ -251,8 +257,7 @@ def ordered(port: int) -> Callable[[OperationCall], KerasTensor]:
         axis = axis_of(call, value, usual=-1 if call.is_of_keras_2 else None)
         if not value.dtype.is_floating and value.dtype not in (INT32, INT64):
             raise writer.refuse(f"sorts elements of type {value.dtype.name}, which is not read")
-        order = list(range(len(value.dims)))
-        order[axis], order[-1] = order[-1], order[axis]
+        order = _exchanged(len(value.dims), axis, len(value.dims) - 1)
 
         def turned(one: KerasTensor) -> KerasTensor:
             """Smallest as largest, without an overflow."""
@@ -276,8 +281,7 @@ def taken_along(call: OperationCall) -> KerasTensor:
     others = [[*one.dims[:axis], *one.dims[axis + 1 :]] for one in (value, places)]
     if size is None or others[0] != others[1] or places.dtype not in (INT32, INT64):
         raise writer.refuse("takes along an open size, or for each of other sizes, which is not read")
-    order = list(range(rank))
-    order[axis], order[-1] = order[-1], order[axis]
+    order = _exchanged(rank, axis, rank - 1)
     from_start = writer.add("FloorMod", places, writer.const(size, "size", places.dtype))
     value, places = (transposed(writer, one, order) for one in (value, from_start))
     last = writer.const(rank - 1, "axis")

@@ -112,7 +112,7 @@ def _counts(
         if one is not None and one.mask is not None:
             parts.append(expanded(writer, one.mask, axis))
     if mask is not None:
-        parts.append(mask if mask.dtype is BOOL else writer.add("Cast", mask, DstT=BOOL)._replace(dtype=BOOL))
+        parts.append(mask if mask.dtype is BOOL else writer.add("Cast", mask, DstT=BOOL))
     if is_causal:
         parts.append(_causal(writer, query, value))
     if not parts:
