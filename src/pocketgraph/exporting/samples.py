@@ -119,15 +119,14 @@ def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool)
     return Normalization(*(part if isinstance(part, tuple) else (float(part),) for part in (mean, std)))
 
 
-def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:
-    """One set of made-up inputs, the same for the same seed; see runtime.feeding.synthetic_feeds.synthetic_feeds.
+def made_feeds(entry: EntryPoint, *, plain: bool = False) -> dict[str, Array]:
+    """One set of made-up inputs, always the same; see runtime.feeding.synthetic_feeds.synthetic_feeds.
 
     Args:
         entry: what they go into.
-        seed: which set.
         plain: ones and words instead of random numbers and empty texts.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     made = {port.name: random_values(port.dtype, port.sizes or (), rng, port.name) for port in entry.inputs}
     return {name: plain_values(value) for name, value in made.items()} if plain else made
 

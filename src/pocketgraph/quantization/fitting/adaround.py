@@ -21,7 +21,7 @@ BETA_RANGE = (20.0, 2.0)  # the regularizer's exponent at first and at last
 SIGMOID_STRETCH = (-0.1, 1.1)  # of the sigmoid, so that h reaches 0 and 1
 
 
-def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGEST_CODE, steps: int = STEPS) -> Array:
+def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGEST_CODE) -> Array:
     """Codes for a matrix of weights.
 
     Args:
@@ -29,7 +29,6 @@ def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGE
         scales: float64 [outputs].
         moments: float64 [inputs, inputs] for all outputs, or [outputs, inputs, inputs].
         largest: the largest code.
-        steps: of the search.
 
     Returns:
         float64 [outputs, inputs], whole numbers from ``-largest`` to ``largest``, each one of the two next to its
@@ -43,12 +42,12 @@ def adaround(weights: Array, scales: Array, moments: Array, largest: int = LARGE
     squeezed = np.clip((share - low) / (high - low), 1e-4, 1 - 1e-4)
     state = np.log(squeezed / (1 - squeezed))
     slope, square = np.zeros_like(state), np.zeros_like(state)
-    for step in range(steps):
+    for step in range(STEPS):
         sigmoid = 1 / (1 + np.exp(-state))
         stretched = (high - low) * sigmoid + low
         h = np.clip(stretched, 0, 1)
         gradient = _times(h - share, curve)
-        done = (step / steps - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)
+        done = (step / STEPS - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)
         if done > 0:
             power = BETA_RANGE[1] + (BETA_RANGE[0] - BETA_RANGE[1]) * (1 - done)
             middle = 2 * h - 1

@@ -126,7 +126,6 @@ class Plan:
         parts: dict[str, PartCall],
         library: Functions,
         dynamic: DynamicPlanner | None = None,
-        finds_dynamic: bool = True,
     ) -> None:
         self.items = items
         self.fed = fed
@@ -134,7 +133,7 @@ class Plan:
         self.parts = parts
         self.library = library
         self.dynamic = dynamic
-        self.finds_dynamic = finds_dynamic
+        self.finds_dynamic = True
         self.loops: dict[Any, Any] = {}
         self._taken: dict[str, dict[Endpoint, list[str]]] = {}
 

@@ -41,15 +41,15 @@ def image(emit: OnnxEmit, node: Node, index: int = 0) -> OnnxValue:
     return value if is_channels_first(node) else channels_first(emit, value)
 
 
-def yield_image(emit: OnnxEmit, node: Node, made: OnnxValue, port: int = 0) -> None:
+def yield_image(emit: OnnxEmit, node: Node, made: OnnxValue) -> None:
     """A channels-first image as the node's result."""
     if is_channels_first(node):
-        emit.result(made, port)
+        emit.result(made)
         return
-    shape = emit.output(port)[1]
+    shape = emit.output()[1]
     if shape.dims is not None and made.shape.dims is None:
         made.shape = Shape([shape[0], shape[-1], *list(shape)[1:-1]])
-    emit.result(emit.from_first(made, shape), port)
+    emit.result(emit.from_first(made, shape))
 
 
 def padding_of(
