@@ -42,7 +42,7 @@ def averaged_variables(graph: Graph) -> list[str]:
     """
     needed = reachable(graph, [_loss(graph)])
     found = [one for name, one in variables(graph).items() if name in needed]
-    kept = sorted(one.shared_name or one.name for one in found if one.dtype is not None and one.dtype.is_floating)
+    kept = sorted(one.shared_name or one.name for one in found if one.dtype.is_floating)
     if not kept:
         raise GraphError("the loss depends on no variable", hint="see trainable")
     return kept

@@ -136,7 +136,7 @@ def _rounds(program: Program) -> bool:
     """Whether floats that were computed are rounded to codes, so that the last bit of a float decides on a code."""
     computed = {value for operation in program.operations for value in operation.outputs}
     return any(
-        operation.code == "QUANTIZE" and value in computed and value is not None and value.dtype.is_floating
+        operation.code == "QUANTIZE" and value in computed and value.dtype.is_floating
         for operation in program.operations
         for value in operation.inputs
     )

@@ -89,7 +89,7 @@ def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], 
         if inferred is None:
             return ""
         dtype, shape = inferred.dtype(tensor), inferred.shape(tensor)
-        return f"{dtype.name if dtype else '?'}{shape if shape.dims is not None else ''}" if dtype else ""
+        return f"{dtype.name}{shape if shape.dims is not None else ''}" if dtype else ""
 
     folded = _folded(graph)
     shown = [Shown(node) for node in graph if node.name not in folded]

@@ -33,7 +33,7 @@ def add_bounded_grids(program: Program) -> bool:
         if operation.code == "DEPTHWISE_CONV_2D" and _is_between(operation, bounded):
             source, weights = operation.operands[:2]
             beside = [makers[source], *readers.get(operation.outputs[0], ())]
-            if weights is not None and weights.constant is not None and mixing.intersection(beside):
+            if weights.constant is not None and mixing.intersection(beside):
                 depthwise.add(operation)
     coded = depthwise | {o for o in mixing if _touches(o, depthwise)}
     on_grid = {value for o in coded for value in (o.inputs[0], o.outputs[0]) if value is not None}

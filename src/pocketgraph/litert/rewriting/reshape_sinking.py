@@ -79,7 +79,7 @@ def _behind_reshape(operation: Operation, view: ValueUses, layers: set[Value]) -
     if before is None or before.code != "RESHAPE":
         return None
     source = before.inputs[0]
-    if source not in layers or source is None or view.uses[source] != 1 or source in view.outputs:
+    if source not in layers or view.uses[source] != 1 or source in view.outputs:
         return None
     if not is_affine:
         return before, None
