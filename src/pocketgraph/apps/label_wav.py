@@ -85,12 +85,7 @@ class FoundWord:
 
 
 def words_along(
-    path: str,
-    model: SoundModel,
-    recognizer: WordRecognizer,
-    *,
-    clip_ms: int = 1000,
-    stride_ms: int = 30,
+    path: str, model: SoundModel, recognizer: WordRecognizer, *, clip_ms: int = 1000, stride_ms: int = 30
 ) -> Iterator[FoundWord]:
     """The words of a long recording, as test_streaming_accuracy finds them.
 

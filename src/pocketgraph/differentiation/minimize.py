@@ -8,12 +8,7 @@ from pocketgraph.differentiation.backpropagation import GradientTarget, backprop
 from pocketgraph.differentiation.gradients import without_calls
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.optimizer_ops import OPTIMIZERS, Optimizer
-from pocketgraph.differentiation.variable_nodes import (
-    GLOBAL_STEP,
-    add_variable,
-    read_variable,
-    with_initialization,
-)
+from pocketgraph.differentiation.variable_nodes import GLOBAL_STEP, add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.formats import graph_of
 from pocketgraph.formats.files import PathLike

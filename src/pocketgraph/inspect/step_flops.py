@@ -22,10 +22,7 @@ REPEATED = ops_with("enter", "switch")
 
 
 def count_step(
-    graph: Graph,
-    feeds: Mapping[str, np.ndarray[Any, Any]],
-    fetches: Sequence[str],
-    targets: Sequence[str] = (),
+    graph: Graph, feeds: Mapping[str, np.ndarray[Any, Any]], fetches: Sequence[str], targets: Sequence[str] = ()
 ) -> Flops:
     """The operations of one run.
 

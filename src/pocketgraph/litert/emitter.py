@@ -15,13 +15,7 @@ from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Lowering, Unsupported
-from pocketgraph.litert.narrow_floats import (
-    JUMPING,
-    NARROW,
-    rounded_constant,
-    widened,
-    widened_constant,
-)
+from pocketgraph.litert.narrow_floats import JUMPING, NARROW, rounded_constant, widened, widened_constant
 from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.static_values import Statics

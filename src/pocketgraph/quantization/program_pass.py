@@ -26,12 +26,7 @@ def copied(program: Program) -> Program:
     """A program with operations of its own and the same tensors."""
     operations = [
         Operation(
-            op.code,
-            list(op.inputs),
-            list(op.outputs),
-            dict(op.options),
-            op.nodes,
-            bodies=tuple(map(copied, op.bodies)),
+            op.code, list(op.inputs), list(op.outputs), dict(op.options), op.nodes, bodies=tuple(map(copied, op.bodies))
         )
         for op in program.operations
     ]

@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flwr.client import NumPyClient
-from flwr.common import (
-    Code,
-    FitRes,
-    GetPropertiesRes,
-    Status,
-    ndarrays_to_parameters,
-    parameters_to_ndarrays,
-)
+from flwr.common import Code, FitRes, GetPropertiesRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.server.client_proxy import ClientProxy
 
 from pocketgraph.apps.federated.participant import Participant

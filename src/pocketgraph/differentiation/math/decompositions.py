@@ -61,11 +61,7 @@ def _by_singular_vectors(op: NodeGradient) -> str:
     by_u, by_v = (op.add("Add", part, transposed(op, part)) for part in turned)
     middle = op.add(
         "AddN",
-        [
-            op.add("MatrixDiag", op.grad),
-            op.add("BatchMatMul", by_u, diagonal),
-            op.add("BatchMatMul", diagonal, by_v),
-        ],
+        [op.add("MatrixDiag", op.grad), op.add("BatchMatMul", by_u, diagonal), op.add("BatchMatMul", diagonal, by_v)],
     )
     found = op.add("BatchMatMul", left, op.add("BatchMatMul", middle, right, adj_y=True))
     if rows != columns:

@@ -71,11 +71,7 @@ def tridiagonal_product(op: NodeGradient) -> tuple[str, ...]:
     right = op.conj(op.inputs[3])
     by_right = op.add(
         "AddN",
-        [
-            _shifted(op, op.mul(above, op.grad), 1),
-            op.mul(middle, op.grad),
-            _shifted(op, op.mul(below, op.grad), -1),
-        ],
+        [_shifted(op, op.mul(above, op.grad), 1), op.mul(middle, op.grad), _shifted(op, op.mul(below, op.grad), -1)],
     )
     moved = (_shifted(op, right, -1), right, _shifted(op, right, 1))
     return *(_row_products(op, op.grad, ref) for ref in moved), by_right

@@ -213,10 +213,7 @@ def sparse_segment_sum(op: NodeGradient) -> str:
 
 
 @gradient(
-    "SparseSegmentMean",
-    "SparseSegmentSqrtN",
-    "SparseSegmentMeanWithNumSegments",
-    "SparseSegmentSqrtNWithNumSegments",
+    "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments"
 )
 def sparse_segment_mean(op: NodeGradient) -> str:
     return op.add(f"{op.node.op.removesuffix('WithNumSegments')}Grad", op.grad, op.inputs[1], op.inputs[2], rows(op, 0))

@@ -103,9 +103,7 @@ def incomplete_beta(op: NodeGradient) -> Pair:
     a, b, x = op.inputs
     one = op.number(1)
     powers = op.add(
-        "Add",
-        op.add("Xlog1py", op.add("Sub", b, one), op.add("Neg", x)),
-        op.add("Xlogy", op.add("Sub", a, one), x),
+        "Add", op.add("Xlog1py", op.add("Sub", b, one), op.add("Neg", x)), op.add("Xlogy", op.add("Sub", a, one), x)
     )
     both = op.add("Sub", op.add("Add", op.add("Lgamma", a), op.add("Lgamma", b)), op.add("Lgamma", op.add("Add", a, b)))
     by_x = op.mul(op.grad, op.add("Exp", op.add("Sub", powers, both)))

@@ -19,11 +19,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.cost_model import (
-    CHANNELS_AT_A_TIME,
-    FEWEST_CODED_CHANNELS,
-    FEWEST_CODED_PRODUCTS,
-)
+from pocketgraph.litert.cost_model import CHANNELS_AT_A_TIME, FEWEST_CODED_CHANNELS, FEWEST_CODED_PRODUCTS
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded_activations import add_bounded_grids

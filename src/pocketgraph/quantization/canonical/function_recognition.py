@@ -85,10 +85,7 @@ def recognise_functions(program: Program) -> None:
 
 
 def _stretches(
-    last: int,
-    operations: Sequence[Operation],
-    makers: Mapping[Value, int],
-    number_of: Callable[[Value], Value | None],
+    last: int, operations: Sequence[Operation], makers: Mapping[Value, int], number_of: Callable[[Value], Value | None]
 ) -> Iterator[tuple[Value, list[Operation]]]:
     """Each value that all of an operation's result depends on alone, and the operations in between, in order."""
     shape = operations[last].outputs[0].shape

@@ -27,12 +27,7 @@ from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.mixed_precision.sensitivity import (
-    RESUMED,
-    decibels,
-    noise_of_codes,
-    powers_of_codes,
-)
+from pocketgraph.quantization.mixed_precision.sensitivity import RESUMED, decibels, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.observing.calibration import observe_tensors
 from pocketgraph.quantization.ranges.range_selection import choose
 

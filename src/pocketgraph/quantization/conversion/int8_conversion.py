@@ -36,12 +36,7 @@ from pocketgraph.quantization.core.operator_rules import (
 )
 from pocketgraph.quantization.core.quantization_options import io_types
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import (
-    ROOM_OF_64_BITS,
-    QuantizedWeights,
-    largest_scale,
-    rounded,
-)
+from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, largest_scale, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
 
 MOST_BYTE = 255  # a pixel's largest value

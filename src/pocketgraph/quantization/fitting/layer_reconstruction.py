@@ -350,13 +350,7 @@ def _solved(
 
 
 def _codes(
-    solution: Array,
-    offset: Array,
-    middle: Array,
-    moments: Array,
-    ready: Curvature,
-    data_scale: float,
-    fit: FitSettings,
+    solution: Array, offset: Array, middle: Array, moments: Array, ready: Curvature, data_scale: float, fit: FitSettings
 ) -> tuple[Array, Array, Array]:
     """The codes of weights, [outputs, inputs], their scales, and the bias that goes with them."""
     top = largest_code(fit.bits)

@@ -32,12 +32,7 @@ from pocketgraph.quantization.core.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.core.quantization_options import Progress
-from pocketgraph.quantization.core.quantized_weights import (
-    QuantizedWeights,
-    float_weights,
-    replace_weights,
-    rounded,
-)
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, float_weights, replace_weights, rounded
 from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect

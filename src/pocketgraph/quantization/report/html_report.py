@@ -152,10 +152,7 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
     judged = report.judged or report.total
     if not judged.count:
         how = "Judge it on your data before it ships"
-        reasons = [
-            "No samples were given, so nobody knows what it does to the answers: evaluate tells.",
-            _size(report),
-        ]
+        reasons = ["No samples were given, so nobody knows what it does to the answers: evaluate tells.", _size(report)]
         return Verdict("", how, [*reasons, *(speed.drawbacks() if speed else [])])
     kind = judged.quality
     what = "samples that it was not calibrated with" if report.are_unseen else "samples that it was calibrated with"
