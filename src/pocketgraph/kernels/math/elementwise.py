@@ -249,11 +249,7 @@ def xla_reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: i
     return np.where(np.isnan(operand), operand, found)
 
 
-COMPOSABLE = frozenset((
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Exp", "Expm1", "Floor", "Inv",
-    "Log", "Log1p", "Neg", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sin", "Sinh", "Sqrt", "Square", "Tan",
-    "Tanh", "Elu", "Relu", "Relu6", "Selu",
-))  # fmt: skip
+COMPOSABLE = SAME_TYPE.keys() - {"Invert", "Sign"} | {"Elu", "Relu", "Relu6", "Selu"}
 """Not a trait: what _UnaryOpsComposition composes, as in TensorFlow."""
 
 
