@@ -55,23 +55,19 @@ class Run:
         state: dict[str, Any],
         rng: np.random.Generator | None,
         budget: int,
-        step: dict[str, Any] | None = None,
         trace: StepTrace | None = None,
-        depth: int = 0,
-        caller: str = "",
         files: Any = None,
-        ledger: LiveBytes | None = None,
         deadline: Deadline | None = None,
     ) -> None:
         self.state = state
         self.rng = rng
         self.limit = self.budget = budget
-        self.step: dict[str, Any] = {} if step is None else step
+        self.step: dict[str, Any] = {}
         self.trace = trace
-        self.depth = depth
-        self.caller = caller
+        self.depth = 0
+        self.caller = ""
         self.files = files
-        self.ledger = ledger
+        self.ledger: LiveBytes | None = None
         self.deadline = deadline
 
     def spend(self, steps: int, loop: str) -> None:

@@ -50,12 +50,10 @@ class StepTrace:
         notes: how the times were taken where that is not plain measuring, a sentence each.
     """
 
-    def __init__(
-        self, nodes: list[NodeTiming] | None = None, total_us: float = 0.0, notes: list[str] | None = None
-    ) -> None:
+    def __init__(self, nodes: list[NodeTiming] | None = None, total_us: float = 0.0) -> None:
         self.nodes: list[NodeTiming] = [] if nodes is None else nodes
         self.total_us = total_us
-        self.notes: list[str] = [] if notes is None else notes
+        self.notes: list[str] = []
         self._origin = time.perf_counter_ns()
 
     def begin(self) -> None:
