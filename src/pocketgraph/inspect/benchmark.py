@@ -28,7 +28,6 @@ class Limits:
     warmup_runs: int = 1
     inference_delay: float = -1.0
     inter_benchmark_delay: float = -1.0
-    traced_runs: int | None = None
     fixed_runs: bool = False
 
 
@@ -121,6 +120,5 @@ def time_session(
     result.plain, result.latencies = phase(plain, limits.max_runs, limits.max_seconds, False)
     if limits.inter_benchmark_delay > 0:
         time.sleep(limits.inter_benchmark_delay)
-    traced_runs = limits.max_runs if limits.traced_runs is None else limits.traced_runs
-    result.traced, _ = phase(traced, traced_runs, limits.max_seconds, True)
+    result.traced, _ = phase(traced, limits.max_runs, limits.max_seconds, True)
     return result
