@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph import formats
-from pocketgraph.errors import FreezeError, UsageError
+from pocketgraph.errors import FreezeError, RunError, UsageError
 from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
 from pocketgraph.freezing.repair.updates import is_update
@@ -201,6 +201,31 @@ def test_references_become_values() -> None:
         "'m': RefMerge is Merge",
         "'y': the types in T are no references any more",
     ]
+
+
+def test_what_reads_a_constant_by_a_handle_takes_its_value() -> None:
+    text = """
+        w = Const(float [[1.0, 2.0], [3.0, 4.0]])
+        p = Placeholder(dtype=bool)
+        rows = Placeholder(dtype=int32)
+        s = Switch(w, p, T=resource)
+        read = ReadVariableOp(s:1, dtype=float)
+        row = ResourceGather(w, rows, dtype=float, Tindices=int32)
+        y = Add(read, row, T=float)
+    """
+    with pytest.raises(FreezeError, match="use it as it is, or with repair mend what training left"):
+        freeze(parse(text), "y")
+    frozen = freeze_with_report(parse(text), "y", repair="references")
+    assert [frozen.graph[name].op for name in ("read", "row")] == ["Identity", "GatherV2"]
+    assert frozen.graph["s"].dtype().name == "float"
+    assert frozen.repaired == (
+        "'read': ReadVariableOp of a constant is Identity",
+        "'row': ResourceGather of a constant is GatherV2",
+    )
+    (y,) = Session(frozen.graph).run(["y"], {"p": np.array(True), "rows": np.array([1], np.int32)})
+    np.testing.assert_array_equal(y, [[4, 6], [6, 8]])
+    with pytest.raises(RunError, match=r"ReadVariableOp would read a variable that is a constant.*repair=references"):
+        Session(parse(text)).run(["y"], {"p": np.array(True), "rows": np.array([1], np.int32)})
 
 
 NOISE = """

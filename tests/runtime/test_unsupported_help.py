@@ -28,6 +28,16 @@ def test_a_python_function_is_the_apps_whose_result_is_fed() -> None:
     assert said.endswith("inputs=scale")
 
 
+@pytest.mark.parametrize("node", ["read", "update"])
+def test_what_takes_a_constant_for_a_variable_is_repaired(node: str) -> None:
+    graph = parse("""
+        weights = Const(float [1.0, 2.0])
+        read = ReadVariableOp(weights, dtype=float)
+        update = Assign(weights, read, T=float)
+    """)
+    assert "repair=updates,references" in help_with(graph, node)
+
+
 @pytest.mark.parametrize("scores", ["q", "noisy"])
 def test_a_policy_that_explores_has_scores_without_chance(scores: str) -> None:
     graph = Graph([

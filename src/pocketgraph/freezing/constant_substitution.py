@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -52,12 +53,18 @@ def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
     Raises:
         FreezeError: a handle goes where no constant can.
     """
+    types = {n.name: n.dtype("dtype").base for n in graph if n.op == HANDLE_OP and n.name in values}
+    return values_for_handles(graph, types, values)
+
+
+def values_for_handles(
+    graph: Graph, types: Mapping[str, DType], values: Mapping[str, Tensor] = MappingProxyType({})
+) -> Graph:
+    """What takes these nodes' outputs for handles of variables takes them for values of these types; nodes with a value
+    become constants, which the others are already."""
     scope = NodeScope(tuple(graph), in_function=False)
-    handles = scope.follow(
-        {f"{n.name}:0": n.dtype("dtype").base for n in graph if n.op == HANDLE_OP and n.name in values}
-    )
     library = FrozenFunctions(graph.functions, rewritten)
-    nodes, _ = rewritten(scope, handles, library, values)
+    nodes, _ = rewritten(scope, scope.follow({f"{name}:0": dtype for name, dtype in types.items()}), library, values)
     return graph.replace(nodes, functions=library.after(nodes))
 
 

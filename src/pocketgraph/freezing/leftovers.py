@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import did_you_mean, option
+from pocketgraph.freezing.constant_substitution import READERS
 from pocketgraph.freezing.graph_variables import variables
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
@@ -51,7 +52,8 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
         if inside:
             listing = listed(inside, quoted=True)
             found.append(f"the function '{name}' would change a variable that is now a constant: {listing}")
-    references = [node.name for node in frozen if node.op in REFERENCES and node_name(node.inputs[0]) in constants]
+    wanting = REFERENCES.union(READERS) & frozen.ops
+    references = [node.name for node in frozen if node.op in wanting and node_name(node.inputs[0]) in constants]
     if references:
         found.append(
             f"{listed(references, quoted=True)} wants a reference to a variable and now gets a constant; "

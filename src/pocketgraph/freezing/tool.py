@@ -105,7 +105,8 @@ def freeze_with_report(
                 hint=f"say where the checkpoint's own is with {option('input_graph', 'graph_or_path')}",
             )  # fmt: skip
         if not (bind or wanted_repairs or holds_values(source.graph)):
-            raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
+            mends = f", or with {option('repair')} mend what training left" if leftovers(graph, graph) else ""
+            raise FreezeError(TWICE, where=source.graph, hint=f"use it as it is{mends}")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
     before: dict[str, str] = {}

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from pocketgraph.errors import command_on_model, option, quoted
+from pocketgraph.freezing.constant_substitution import READERS
+from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
@@ -13,6 +15,7 @@ from pocketgraph.graph.op_traits import (
     BINARY_SWITCHES,
     CALLS_PYTHON,
     MOVES,
+    PASSES_OR_ROUTES,
     PICTURE_FILES,
     PLACEHOLDERS,
     SAME_ELEMENTS,
@@ -89,6 +92,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return _help_with_random_numbers(graph, name, feed)
     if node.op.startswith("Placeholder"):
         return f"set it for good, as in {feed}={name}=1, or name all {option('inputs')}"
+    if node.op in READERS or is_update(node):
+        source = graph.find_producer(node.data_inputs[0], PASSES_OR_ROUTES)
+        if source is not None and source.op == "Const":
+            command = command_on_model("pocketgraph freeze_graph {} -o repaired.pb --repair=updates,references")
+            return f"it wants a variable, and gets a constant: {command} mends that"
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
         command = command_on_model("pocketgraph freeze_graph {} -o frozen.pb")
         return f"its weights are variables: {command} makes constants of them"

@@ -1,16 +1,17 @@
-"""Ops that take a reference to a variable become those that take a value."""
+"""Ops that take a reference to a variable, or its handle, become those that take a value."""
 
 from __future__ import annotations
 
+from pocketgraph.freezing.constant_substitution import READERS, values_for_handles
 from pocketgraph.graph import DType, Graph, Node
-from pocketgraph.graph.op_traits import REFERENCES
+from pocketgraph.graph.op_traits import PASSES_OR_ROUTES, REFERENCES
 
 PLAIN = {op: op.removeprefix("Ref") for op in REFERENCES - {"RefSelect"}}
 
 
 def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """Frozen variables are values, and TensorFlow refuses to load a graph that wants references to them ("passed float
-    from w:0 incompatible with expected float_ref").
+    from w:0 incompatible with expected float_ref"), or handles of them ("… with expected resource").
 
     Given:   w = Const(float [1.0, 2.0])
              p = Placeholder(dtype=bool)
@@ -20,7 +21,10 @@ def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
              p = Placeholder(dtype=bool)
              s = Switch(w, p, T=float)
              y = Neg(s:1, T=float)
+
+    A ReadVariableOp of a constant becomes an Identity, ResourceGather a GatherV2, and so on.
     """
+    handles = constants_for_handles(graph)
     lines: dict[str, str] = {}
 
     def change(node: Node) -> Node:
@@ -37,7 +41,18 @@ def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
             attrs={key: _base(value) if key in refs else value for key, value in attrs.items()},
         )
 
-    return graph.map_nodes(change), lines
+    graph = graph.map_nodes(change)
+    made = values_for_handles(graph, handles) if handles else graph
+    for node in graph:
+        if node.op in READERS and (now := made[node.name]).op != node.op:
+            lines[node.name] = f"'{node.name}': {node.op} of a constant is {now.op}"
+    return made, lines
+
+
+def constants_for_handles(graph: Graph) -> dict[str, DType]:
+    """The constants that something reads as by the handle of a variable, with their types."""
+    taken = (graph.find_producer(node.data_inputs[0], PASSES_OR_ROUTES) for node in graph if node.op in READERS)
+    return {node.name: node.dtype("dtype") for node in taken if node is not None and node.op == "Const"}
 
 
 def _has_ref(value: object) -> bool:

@@ -246,9 +246,13 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
     )
     said = str(error) or type(error).__name__
     if isinstance(error, AttributeError) and _gets_a_constant(step.node, arguments):
+        changes = opdefs.updates_variable(step.node.op)
+        repair = command_on_model(
+            f"pocketgraph freeze_graph {{}} -o repaired.pb --repair={'updates' if changes else 'references'}"
+        )
         return RunError(
-            f"{step.node.op} would change a variable that is a constant in this graph", where=place(step),
-            hint=f"{command_on_model('pocketgraph freeze_graph {} -o repaired.pb --repair=updates')} drops it",
+            f"{step.node.op} would {'change' if changes else 'read'} a variable that is a constant in this graph",
+            where=place(step), hint=f"{repair} {'drops it' if changes else 'makes it take the constant'}",
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
