@@ -337,7 +337,7 @@ def _input(
     node = graph.producer(ref)
     dims = declared.shape(ref).dims
     dtype = (declared.dtype(ref) or FLOAT).base
-    if node.op in PLACEHOLDERS:  # which may declare more, or, in old files, mean less by []
+    if node.op in PLACEHOLDERS or dims is None:  # which may declare more, or, in old files, mean less by []
         spec = FeedSpec.of(graph, feed_endpoint(graph, ref), name)
         stated = graph.declared_shape(node.name)
         dims, dtype = spec.shape.dims, spec.dtype or dtype

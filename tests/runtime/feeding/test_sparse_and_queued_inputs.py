@@ -98,5 +98,5 @@ def test_commands_for_a_frozen_graph_with_a_queue_run_as_they_are_printed(
     assert call("summarize", "queue.pb") == 0
     printed = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("  pocketgraph ")]
     assert [words[1] for words in printed] == ["transform_graph", "verify", "benchmark_model"]
-    for words in printed:
+    for words in [*printed, ["", "export", "queue.pb", "-o", "queue.tflite"]]:
         assert call(*words[1:]) == 0, words
