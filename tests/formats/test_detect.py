@@ -83,6 +83,13 @@ CONTENTS: list[tuple[Kind, bytes]] = [
     (Kind.MEMMAPPED, package()),
     (Kind.TFLITE, b"\x1c\0\0\0TFL3" + b"\0" * 40),
     (Kind.ONNX, wire.number_field(1, 8) + wire.bytes_field(2, "pytorch") + wire.bytes_field(7, b"\x12\x01x")),
+    (Kind.MEDIAPIPE, wire.bytes_field(1, wire.bytes_field(2, "GlScalerCalculator") + wire.bytes_field(3, "VIDEO:x"))),
+    (
+        Kind.MEDIAPIPE,
+        wire.bytes_field(
+            1, wire.bytes_field(1, "scale") + wire.bytes_field(2, "ScaleCalculator") + wire.bytes_field(6, "IN:x")
+        ),
+    ),
     (Kind.HDF5, b"\x89HDF\r\n\x1a\n" + b"\0" * 20),
     (Kind.KERAS, archive("metadata.json")),
     (Kind.ARCHIVE, archive("saved_model.pb")),

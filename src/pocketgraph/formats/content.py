@@ -40,6 +40,7 @@ class Kind(Enum):
     SEALED = ("a sealed (encrypted) file", "unseal takes it, {}, with its key as key-file")
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
     ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
+    MEDIAPIPE = ("a graph of MediaPipe's calculators", "give the .tflite file that it runs")
     CORE_ML = ("a Core ML package", "open it in Xcode; pocketgraph writes such packages and does not read them")
     HDF5 = ("an HDF5 file, as Keras saves models in", "pocketgraph summarize_graph --in_graph={}")
     HDF5_WEIGHTS = (
@@ -233,6 +234,8 @@ def of_records(buffer: Buffer) -> Kind | None:
 
 
 OP = rb"[A-Za-z_.][\w.>/\-]*"
+OF_MEDIAPIPE = re.compile(rb"(?:\n.[ -~]*)?\x12.\w+Calculator", re.DOTALL)
+"""How a node of its graphs begins, with a name or none, where a NodeDef has its op."""
 LONGEST_OP = 300
 LAST_NODE_FIELD = 7
 MOST_FIELDS = 64  # of a file, looked at to tell what it is
@@ -253,6 +256,8 @@ def of_message(buffer: Buffer) -> Kind | None:
         return None
     kinds = {number: kind for number, kind, _, _ in found}
     first, first_kind, value, stop = found[0]
+    if (first, first_kind) == (1, LEN) and OF_MEDIAPIPE.match(buffer[value:stop]):
+        return Kind.MEDIAPIPE
     if (first, first_kind) == (1, LEN) and is_node(buffer, value, stop):
         return Kind.GRAPH_DEF
     if first_kind == VARINT and first == 1 and kinds.get(7) == LEN and set(kinds) <= {*range(1, 9), 14, 20, 25, 26}:
