@@ -210,10 +210,13 @@ def test_devices_are_the_targets_that_they_take(tmp_path: pathlib.Path, capsys: 
     assert "did you mean 'android'" in capsys.readouterr().err
 
 
-def test_print_required_ops_says_which_form_a_finished_file_takes(tmp_path: pathlib.Path, capsys: Any) -> None:
+def test_a_finished_file_is_no_question_of_targets_but_of_operators(tmp_path: pathlib.Path, capsys: Any) -> None:
     export(parse(FINE), tmp_path / "fine.tflite")
     assert call("print_required_ops", tmp_path / "fine.tflite") == 2
     assert "--form=litert" in capsys.readouterr().err
+    for target in ("tflite", "tfmobile"):
+        assert call("check", tmp_path / "fine.tflite", f"--target={target}") == 2
+        assert "finished already; check starts from the graph" in capsys.readouterr().err
     assert call("print_required_ops", tmp_path / "fine.tflite", "--form=litert") == 0
 
 

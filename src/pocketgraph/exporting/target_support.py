@@ -23,12 +23,14 @@ from pocketgraph.exporting.tool import export_model
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.graph.order import reachable
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
+OR_FIT = ", or ask fit about this file, which tells how it does on devices"
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
 """Names that stand for targets: those whose files the devices take."""
 
@@ -99,7 +101,7 @@ def support(
         target: the name of a target, or ``tfmobile``.
 
     Raises:
-        UsageError: there is no such target or node.
+        UsageError: there is no such target or node, or the file is one that ``export`` writes.
         MissingExtraError: a package that the target needs is not there.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
@@ -107,6 +109,7 @@ def support(
         return _mobile_support(source, inputs, outputs, shapes)
     chosen = target_of("", target)
     model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes)
+    refuse_finished(model.graph, "check", OR_FIT)
     model = with_samples(model, None, SampleReading(), 1)
     ops = _needed(
         model.graph,
@@ -135,6 +138,7 @@ def _mobile_support(
 ) -> Support:
     """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
     graph = source if isinstance(source, Graph) else read_model(source, outputs)
+    refuse_finished(graph, "check", OR_FIT)
     wanted = [node_name(name) for name in (outputs or default_fetches(graph))]
     check_names(graph, inputs or (), is_fed=True)
     check_names(graph, wanted, is_fed=False)
