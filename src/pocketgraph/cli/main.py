@@ -217,14 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     typed = sys.argv[1:] if arguments is None else arguments
     is_expanded = arguments is None and os.name == "nt"  # by click, patterns too, as the shell there leaves them
     try:
-        code = group.main(None if is_expanded else [*map(_at_home, typed)], "pocketgraph", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(_called(None if is_expanded else [*map(_at_home, typed)]))
     except PocketgraphError as error:
         fail(str(error), error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort as abort:
-        fail(*_stopped(abort.__context__))
+        fail(*_stopped(abort.__cause__ or abort.__context__))
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         sys.exit(2)
@@ -246,6 +245,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}" + (f"; {near('')}" if error.filename == "" else ""), 1)
+
+
+def _called(words: list[str] | None) -> int:
+    """The exit code of a call.
+
+    Raises:
+        click.Abort: it was stopped, also where what was being imported meanwhile made another error of that.
+    """
+    try:
+        code = group.main(words, "pocketgraph", standalone_mode=False)
+    except Exception as error:
+        behind: BaseException | None = error
+        while behind is not None and not isinstance(behind, KeyboardInterrupt):
+            behind = behind.__cause__ or behind.__context__
+        if behind is None:
+            raise
+        raise click.Abort from behind
+    return code if isinstance(code, int) else 0
 
 
 def _stopped(end: BaseException | None) -> tuple[str, int]:
