@@ -123,20 +123,6 @@ FORMER = {
 }
 """Tools that came before, whose work a command of another name does."""
 
-FORMER_OPTIONS = {
-    **dict.fromkeys(("graph_def_file", "saved_model_dir", "keras_model_file"), "MODEL"),
-    "output_file": "--output",
-    "input_arrays": "--inputs",
-    "output_arrays": "--outputs",
-    "input_shapes": "--input_shape",
-    "mean_values": "--input_mean",
-    "std_dev_values": "--input_std",
-    "allow_custom_ops": "--custom_ops",
-    **dict.fromkeys(("inference_type", "post_training_quantize"), "--mode"),
-    **dict.fromkeys(("inference_input_type", "inference_output_type"), "--io"),
-}
-"""What ``export`` takes in place of the options of toco and tflite_convert."""
-
 WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
@@ -230,8 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         context: Any = getattr(error, "ctx", None)
         command = f" ({context.command_path} --help tells how)" if context is not None else ""
-        if isinstance(error, click.NoSuchOption) and context is not None and context.command.name == "export":
-            here = FORMER_OPTIONS.get(error.option_name.lstrip("-").replace("-", "_"))
+        if isinstance(error, click.NoSuchOption) and context is not None:
+            from pocketgraph.cli.shared.former_options import FORMER_OPTIONS
+
+            here = FORMER_OPTIONS.get(context.command.name, {}).get(error.option_name.lstrip("-").replace("-", "_"))
             if here:
                 fail(f"there is no option '{error.option_name}'; here it is {here}{command}", 2)
         fail(error.format_message().rstrip(".") + command, 2)
