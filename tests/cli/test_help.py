@@ -109,6 +109,17 @@ def test_options_of_former_tools_are_known_by_name(
     assert here in capsys.readouterr().out.replace("[", " ").replace(",", " ").split()
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-1e999"])
+def test_no_option_takes_a_number_that_is_none(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for typed, command in parts():
+        for option in command.params:
+            if isinstance(option, click.Option) and isinstance(option.type, click.types.FloatParamType):
+                assert call(*typed.split(), f"{option.opts[0]}={value}") == 2
+                said = capsys.readouterr().err
+                assert option.opts[0] in said, f"{typed} {option.opts[0]}: {said}"
+    assert call("export", "net.pb", "-o", "net.tflite", f"--tolerance={value}") == 2
+
+
 @pytest.mark.parametrize("instead", FORMER.values())
 def test_what_does_a_former_tools_work_is_a_command(instead: str) -> None:
     assert instead.split()[0] in COMMANDS

@@ -19,7 +19,7 @@ import click
 from pocketgraph.cli.shared.completed_names import completes_names, completes_words
 from pocketgraph.cli.shared.ending import Ended, ends_when_asked
 from pocketgraph.cli.shared.keys import opens_sealed_models
-from pocketgraph.cli.shared.options import names_value, takes_both_spellings
+from pocketgraph.cli.shared.options import names_value, takes_both_spellings, takes_finite_numbers
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import GOES_ON, PocketgraphError, did_you_mean
@@ -163,6 +163,7 @@ class Commands(click.Group):
                 if isinstance(parameter, click.Option):
                     takes_both_spellings(parameter)
                     names_value(parameter)
+                    takes_finite_numbers(parameter)
             through_pipes(part)
         return command
 
