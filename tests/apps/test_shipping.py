@@ -205,6 +205,21 @@ def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
     assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
 
 
+def test_a_call_that_is_stopped_leaves_no_page_of_the_files_that_it_replaced(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    pocketgraph.save(fragile(), tmp_path / "model.pb")
+    ship(tmp_path / "model.pb", tmp_path / "out")
+    pocketgraph.save(fragile().replace(inputs=()), tmp_path / "model.pb")
+    monkeypatch.setattr("pocketgraph.apps.shipping.ship.device_times", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        ship(tmp_path / "model.pb", tmp_path / "out")
+    assert not (tmp_path / "out" / "ship.html").exists()
+
+
 @pytest.mark.parametrize("name", ["model.tflite", "frozen.pb", "ship.json"])
 def test_what_was_damaged_since_is_made_again(name: str, tmp_path: pathlib.Path) -> None:
     pocketgraph.save(fragile(), tmp_path / "model.pb")

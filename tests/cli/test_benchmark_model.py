@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 import pocketgraph
 from command_line import call
 from pocketgraph.cli.judge.benchmark_model import command
+from pocketgraph.cli.shared.benchmark_inputs import LONGEST, number
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.protos import message
@@ -71,6 +72,7 @@ def test_the_banner_the_phases_and_the_average(model: str) -> None:
 
 
 def test_the_oldest_flags(model: str) -> None:
+    assert (number("inf"), number("1e99"), number("nan"), number("x")) == (LONGEST, LONGEST, -LONGEST, 0)
     said = run(model, "--num_runs=2", "--run_delay=0.001", *TABLES_OFF).output
     assert "Inter-run delay (seconds): [0.001]" in said
     assert "Warmup runs: [2]" in said

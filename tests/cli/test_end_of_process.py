@@ -63,3 +63,18 @@ main()
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (130, "error: stopped\n")
     assert 'pocketgraph = "pocketgraph.__main__:main"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_a_library_that_makes_another_error_of_a_stop_while_it_is_imported_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def imported(name: str) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            raise ImportError("initialization failed") from stop  # as pybind11's modules
+
+    monkeypatch.setattr("pocketgraph.cli.main.import_module", imported)
+    with pytest.raises(SystemExit) as end:
+        main(["summarize", "model.pb"])
+    assert (end.value.code, capsys.readouterr().err) == (130, "error: stopped\n")

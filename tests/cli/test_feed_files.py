@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import wave
+import zipfile
 
 import numpy as np
 import pytest
@@ -57,6 +58,20 @@ def test_a_file_that_does_not_fit_is_named(
     (tmp_path / "text.txt").write_text("hello")
     assert call("verify", classifier, classifier, "--inputs", f"picture={tmp_path / 'text.txt'}") == 2
     assert "allow_pickle" not in capsys.readouterr().err
+
+
+def test_what_is_no_array_of_numbers_is_refused(
+    classifier: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feeds = tmp_path / "feeds.npz"
+    for command in (["verify", classifier], ["benchmark_model"]):
+        with zipfile.ZipFile(feeds, "w") as archive:
+            archive.writestr("picture.npy", bytes(1000))
+        assert call(*command, classifier, "--inputs", feeds) == 2
+        assert "not a readable .npz: the magic string is not correct" in capsys.readouterr().err
+        np.savez(feeds, picture=np.array(["red"]))
+        assert call(*command, classifier, "--inputs", feeds) == 1
+        assert "'picture:0' is string, the graph wants float" in capsys.readouterr().err
 
 
 def test_a_folder_is_labelled(

@@ -8,7 +8,8 @@ import click
 import pytest
 
 from command_line import call
-from pocketgraph.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, Commands
+from pocketgraph.cli.main import COMMANDS, FORMER, Commands
+from pocketgraph.cli.shared.former_options import FORMER_OPTIONS
 from pocketgraph.cli.shared.options import distinct_names
 
 
@@ -95,14 +96,28 @@ def test_tools_that_came_before_are_known_by_name(
     assert f"there is no command '{former}'; here it is pocketgraph {instead}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("former", "here"), FORMER_OPTIONS.items())
-def test_options_of_the_former_converter_are_known_by_name(
-    capsys: pytest.CaptureFixture[str], former: str, here: str
+@pytest.mark.parametrize(
+    ("command", "former", "here"),
+    [(command, former, here) for command, options in FORMER_OPTIONS.items() for former, here in options.items()],
+)
+def test_options_of_former_tools_are_known_by_name(
+    capsys: pytest.CaptureFixture[str], command: str, former: str, here: str
 ) -> None:
-    assert call("export", f"--{former.replace('_', '-')}=x") == 2
+    assert call(command, f"--{former.replace('_', '-')}=x") == 2
     assert f"; here it is {here} (" in capsys.readouterr().err
-    assert call("export", "--help") == 0
-    assert here in capsys.readouterr().out.replace("[", " ").split()
+    assert call(command, "--help") == 0
+    assert here in capsys.readouterr().out.replace("[", " ").replace(",", " ").split()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1e999"])
+def test_no_option_takes_a_number_that_is_none(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for typed, command in parts():
+        for option in command.params:
+            if isinstance(option, click.Option) and isinstance(option.type, click.types.FloatParamType):
+                assert call(*typed.split(), f"{option.opts[0]}={value}") == 2
+                said = capsys.readouterr().err
+                assert option.opts[0] in said, f"{typed} {option.opts[0]}: {said}"
+    assert call("export", "net.pb", "-o", "net.tflite", f"--tolerance={value}") == 2
 
 
 @pytest.mark.parametrize("instead", FORMER.values())

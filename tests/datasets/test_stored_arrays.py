@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import struct
+import tempfile
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,14 @@ def test_a_file_that_grows_shorter_is_noticed(tmp_path: pathlib.Path) -> None:
 def test_objects_are_not_unpickled(tmp_path: pathlib.Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}] * 500, object))
     with pytest.raises(FormatError, match=r"this holds Python objects, which are not read.*array\.astype\(str\)"):
+        read_arrays(str(tmp_path / "a.npz"))
+
+
+def test_what_is_no_array_is_not_unpacked(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", None)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", bytes(stored_arrays.LARGE + 1))
+    with pytest.raises(FormatError, match="magic string"):
         read_arrays(str(tmp_path / "a.npz"))
 
 

@@ -250,6 +250,25 @@ def test_damaged_files_are_refused(change: Any, said: str, tmp_path: pathlib.Pat
         pocketgraph.load(path)
 
 
+@pytest.mark.parametrize("ending", [".keras", ".zip"])
+def test_an_archive_in_another_order_is_read(ending: str, tmp_path: pathlib.Path) -> None:
+    name, path = "pictures_keras3.keras", tmp_path / f"packed{ending}"
+    with zipfile.ZipFile(HELD[name]) as held, zipfile.ZipFile(io.BytesIO(held.read(name))) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    members = {"LICENSE": bytes(5000), "config.json": b"", **members, "metadata.json": members.pop("metadata.json")}
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, held_bytes in members.items():
+            archive.writestr(member, held_bytes)
+    check(path, name)
+
+
+def test_an_archive_without_weights_says_so(tmp_path: pathlib.Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
+        archive.writestr("config.json", "{}")
+    with pytest.raises(FormatError, match=r"no config\.json, or no model\.weights\.h5"):
+        pocketgraph.load(tmp_path / "a.keras")
+
+
 @pytest.mark.parametrize("name", ["nested_keras2.h5", "nested_keras3.keras"])
 def test_bytes_that_flip_end_in_words(name: str, tmp_path: pathlib.Path) -> None:
     whole, numbers = content(name), np.random.default_rng(0)

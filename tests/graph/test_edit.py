@@ -6,7 +6,7 @@ import pytest
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.edit import remove_attributes, rename_inputs, replace_matches
+from pocketgraph.graph.edit import claim_name, remove_attributes, rename_inputs, replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.graph.text_format import parse, print_graph
 
@@ -134,3 +134,16 @@ def test_remove_attributes() -> None:
     changed = remove_attributes(graph, {"_output_shapes"})
     same(changed, "a = Op(T=float)\nb = Op(T=float)")
     assert changed["b"] is graph["b"]
+
+
+def test_a_free_name_is_found_in_few_looks() -> None:
+    looks: list[object] = []
+
+    class Taken(set[str]):
+        def __contains__(self, name: object) -> bool:
+            looks.append(name)
+            return super().__contains__(name)
+
+    taken = Taken()
+    assert [claim_name("x", taken) for _ in range(1000)] == ["x", *(f"x_{count}" for count in range(1, 1000))]
+    assert len(looks) < 1000 * 25

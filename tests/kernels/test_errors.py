@@ -26,6 +26,7 @@ ONES = np.ones
 ALONG = {"strides": (1, 1, 1, 1), "padding": b"SAME"}
 
 CUT_WAV = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16) + b"data\x64\0\0\0abcd"
+FAST_WAV = CUT_WAV.replace(struct.pack("<II", 8000, 16000), b"\xff\xff\xff\xff\xfe\xff\xff\xff")
 
 REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("do not fit", "Add", (ONES(3, F), ONES(4, F)), {}),
@@ -133,6 +134,7 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("Header mismatch", "DecodeWav", (np.array(b"RIFX", object),), {}),
     ("No data chunk", "DecodeWav", (np.array(b"RIFF    WAVE", object),), {}),
     ("announces 100 bytes of samples and has 4", "DecodeWav", (np.array(CUT_WAV, object),), {}),
+    ("2 a sample and 8589934590 a second, but got 2 and 4294967294", "DecodeWav", (np.array(FAST_WAV, object),), {}),
     ("does not reach", "Mfcc", (ONES((1, 1, 9), F), a(4000, I)), {}),
     ("Need minval < maxval", "RandomUniformInt", (a([2], I), a(3, I), a(3, I)), {}),
     ("out of memory", "RandomUniform", (a([2**31 - 1, 9], I),), {"dtype": DType.named("float")}),

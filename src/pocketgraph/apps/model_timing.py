@@ -146,7 +146,7 @@ def _layer(graph: Graph, name: str, shape: tuple[int, ...], data: Any = None) ->
     dtype = declared if isinstance(declared, DType) else DType.named("float") if data is None else None
     if dtype is None:
         dtype = DType.of_numpy(data.dtype)
-    elif data is not None and data.dtype.kind != "O":
+    elif data is not None and data.dtype.kind in "biufc":  # what else there is, the session refuses
         data = data.astype(dtype.numpy, copy=False)
     return BenchmarkLayer(name, dtype, shape, data=data)
 

@@ -19,7 +19,7 @@ import click
 from pocketgraph.cli.shared.completed_names import completes_names, completes_words
 from pocketgraph.cli.shared.ending import Ended, ends_when_asked
 from pocketgraph.cli.shared.keys import opens_sealed_models
-from pocketgraph.cli.shared.options import names_value, takes_both_spellings
+from pocketgraph.cli.shared.options import names_value, takes_both_spellings, takes_finite_numbers
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import GOES_ON, PocketgraphError, did_you_mean
@@ -123,20 +123,6 @@ FORMER = {
 }
 """Tools that came before, whose work a command of another name does."""
 
-FORMER_OPTIONS = {
-    **dict.fromkeys(("graph_def_file", "saved_model_dir", "keras_model_file"), "MODEL"),
-    "output_file": "--output",
-    "input_arrays": "--inputs",
-    "output_arrays": "--outputs",
-    "input_shapes": "--input_shape",
-    "mean_values": "--input_mean",
-    "std_dev_values": "--input_std",
-    "allow_custom_ops": "--custom_ops",
-    **dict.fromkeys(("inference_type", "post_training_quantize"), "--mode"),
-    **dict.fromkeys(("inference_input_type", "inference_output_type"), "--io"),
-}
-"""What ``export`` takes in place of the options of toco and tflite_convert."""
-
 WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
@@ -177,6 +163,7 @@ class Commands(click.Group):
                 if isinstance(parameter, click.Option):
                     takes_both_spellings(parameter)
                     names_value(parameter)
+                    takes_finite_numbers(parameter)
             through_pipes(part)
         return command
 
@@ -217,22 +204,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     typed = sys.argv[1:] if arguments is None else arguments
     is_expanded = arguments is None and os.name == "nt"  # by click, patterns too, as the shell there leaves them
     try:
-        code = group.main(None if is_expanded else [*map(_at_home, typed)], "pocketgraph", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(_called(None if is_expanded else [*map(_at_home, typed)]))
     except PocketgraphError as error:
         fail(str(error), error.exit_code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort as abort:
-        fail(*_stopped(abort.__context__))
+        fail(*_stopped(abort.__cause__ or abort.__context__))
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message(), err=True)
         sys.exit(2)
     except click.ClickException as error:
         context: Any = getattr(error, "ctx", None)
         command = f" ({context.command_path} --help tells how)" if context is not None else ""
-        if isinstance(error, click.NoSuchOption) and context is not None and context.command.name == "export":
-            here = FORMER_OPTIONS.get(error.option_name.lstrip("-").replace("-", "_"))
+        if isinstance(error, click.NoSuchOption) and context is not None:
+            from pocketgraph.cli.shared.former_options import FORMER_OPTIONS
+
+            here = FORMER_OPTIONS.get(context.command.name, {}).get(error.option_name.lstrip("-").replace("-", "_"))
             if here:
                 fail(f"there is no option '{error.option_name}'; here it is {here}{command}", 2)
         fail(error.format_message().rstrip(".") + command, 2)
@@ -246,6 +234,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}" + (f"; {near('')}" if error.filename == "" else ""), 1)
+
+
+def _called(words: list[str] | None) -> int:
+    """The exit code of a call.
+
+    Raises:
+        click.Abort: it was stopped, also where what was being imported meanwhile made another error of that.
+    """
+    try:
+        code = group.main(words, "pocketgraph", standalone_mode=False)
+    except Exception as error:
+        behind: BaseException | None = error
+        while behind is not None and not isinstance(behind, KeyboardInterrupt):
+            behind = behind.__cause__ or behind.__context__
+        if behind is None:
+            raise
+        raise click.Abort from behind
+    return code if isinstance(code, int) else 0
 
 
 def _stopped(end: BaseException | None) -> tuple[str, int]:

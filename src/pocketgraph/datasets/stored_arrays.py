@@ -147,6 +147,8 @@ def _member(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sam
         header = kept.read_at(member.header_offset, LOCAL_HEADER)
         name, extra = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
         return _stored(kept, member.header_offset + LOCAL_HEADER + name + extra)
+    with archive.open(member) as inside:
+        np.lib.format.read_magic(inside)  # or this is no array, whatever it unpacks to
     if shutil.disk_usage(tempfile.gettempdir()).free < member.file_size:
         raise OSError(f"there is no room to unpack '{member.filename}' to")
     kept = _KeptFile(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  likewise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 import typing
 from collections.abc import Mapping
@@ -76,6 +77,8 @@ def _value(option: Option, value: Any) -> Any:
     if isinstance(value, str) and option.kind is not str:
         try:
             value = BOOLEANS[value.lower()] if option.kind is bool else option.kind(value)
+            if option.kind is float and not math.isfinite(value):
+                raise ValueError
         except (KeyError, ValueError):
             wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
             raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None

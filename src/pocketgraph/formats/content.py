@@ -94,6 +94,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
     found = of_tail(buffer) or of_magic(head)
     if found is Kind.HDF5 and (path.endswith(KERAS_WEIGHTS) or (b"layer_names" in head and OF_MODEL not in head)):
         return Kind.HDF5_WEIGHTS
+    if found is Kind.ARCHIVE and head.startswith(b"PK") and (path.endswith(".keras") or KERAS_MEMBER in buffer[-4096:]):
+        return Kind.KERAS  # packed by another program, in another order
     if found:
         return found
     if ".data-" in path and re.search(r"\.data-\d+-of-\d+$", path):
@@ -105,6 +107,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
 
 KERAS_WEIGHTS = ".weights.h5"
 """How the files of ``save_weights`` must end in Keras 3."""
+KERAS_MEMBER = b"model.weights.h5"
+"""The file in an archive of Keras 3 that has the weights."""
 OF_MODEL = b"model_config"
 """The attribute that a whole model has, and a file of weights, which begins with the names of its layers, has not."""
 KERAS_OBJECT = b"_tf_keras_"
@@ -135,7 +139,7 @@ def of_magic(head: bytes) -> Kind | None:
         return Kind.ARCHIVE
     found = next((kind for magic, kind in MAGICS if head.startswith(magic)), None)
     if found is Kind.ARCHIVE and head.startswith(b"PK"):
-        if b"metadata.json" in head[:200] or b"model.weights.h5" in head:
+        if b"metadata.json" in head[:200] or KERAS_MEMBER in head:
             return Kind.KERAS
         if head[30:].split(b"\0")[0].partition(b".npy")[1]:
             return Kind.NUMPY

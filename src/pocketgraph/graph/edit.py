@@ -149,12 +149,19 @@ def rename_inputs(graph: Graph, renames: Mapping[str, str], *, untouched: Collec
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name; where it is taken the first of ``name_1``, ``name_2`` … that is not."""
-    found, count = name, 0
-    while found in taken:
-        count += 1
-        found = f"{name}_{count}"
-    return found
+    """The name; where it is taken, one of ``name_1``, ``name_2`` … that is not, and the one before it is.
+
+    That is found by doubling and bisection: a file may have a name a hundred thousand times.
+    """
+    if name not in taken:
+        return name
+    low, high = 0, 1
+    while f"{name}_{high}" in taken:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if f"{name}_{middle}" in taken else (low, middle)
+    return f"{name}_{high}"
 
 
 def claim_name(name: str, taken: set[str]) -> str:

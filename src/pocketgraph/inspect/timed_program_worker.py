@@ -232,6 +232,8 @@ PROGRAMS = {
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    vars(sys)["modules"].setdefault("openvino_telemetry", None)  # imported by nobody
     try:
         answer = main()
     except _MissingError as error:

@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.errors import MissingExtraError, RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.part_engines.part_engine import OperationTime
+from pocketgraph.runtime.part_engines.telemetry import without_telemetry
 
 FOLDER = "session.model_external_initializers_file_folder_path"
 """ONNX Runtime's name for where the weights of a file lie that is not opened by its path."""
@@ -56,8 +57,7 @@ class OnnxRunner:
             raise MissingExtraError(
                 "to run an ONNX file needs the package 'onnxruntime'", hint="pip install 'pocketgraph[onnx]'"
             )
-        import onnxruntime
-
+        onnxruntime = without_telemetry("onnxruntime")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = threads or 0, 4
         if profile:

@@ -356,12 +356,16 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
 def test_a_full_temporary_folder_is_not_the_compilers_fault(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\necho 'as: /tmp/cc1.o: No space left on device' >&2\nexit 1\n")
+    compiler, temporary = tmp_path / "cc", tmp_path / "temporary"
+    temporary.mkdir()
+    compiler.write_text("#!/bin/sh\ntouch $TMPDIR/cc1.s\necho 'as: /tmp/cc1.o: No space left on device' >&2\nexit 1\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with pytest.raises(PocketgraphError, match=r"no room for what the C compiler writes; make some .* TMPDIR"):
         pocketgraph.export(NET, tmp_path / "net", target="c")
+    assert not [*temporary.iterdir()], "what the compiler leaves goes, too"
 
 
 def test_without_a_compiler_it_is_written_and_said(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 
-from pocketgraph.apps.shipping.shipment import STATE, Shipment, Tried
+from pocketgraph.apps.shipping.shipment import PAGE, STATE, Shipment, Tried
 from pocketgraph.datasets.file_lists import files_in, of_list
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import PocketgraphError
@@ -59,6 +59,12 @@ def made_folder(folder: str, notify: Notify) -> Iterator[None]:
                 with contextlib.suppress(OSError):
                     os.rmdir(folder)
             raise
+
+
+def outdate(folder: str) -> None:
+    """Takes the page of an earlier call away, whose verdict is of other files than those that come now."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, PAGE))
 
 
 def keep(shipment: Shipment, key: str) -> None:

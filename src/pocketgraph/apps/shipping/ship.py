@@ -36,10 +36,11 @@ from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_s
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
-from pocketgraph.apps.shipping.resuming import earlier, keep, key_of, listed_files, made_folder
+from pocketgraph.apps.shipping.resuming import earlier, keep, key_of, listed_files, made_folder, outdate
 from pocketgraph.apps.shipping.shipment import (
     FROZEN,
     MODEL,
+    PAGE,
     SHIPPED_FORMS,
     STATE,
     Shipment,
@@ -165,8 +166,7 @@ def ship(
     key = key_of((source, data, labels, *listed_files(data)), asked, place)
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  notify_once, key)  # fmt: skip
-    stated = outputs or graph.outputs or graph.signatures
-    if left := [] if stated else other_ends(graph, wanted):
+    if left := [] if outputs or graph.outputs or graph.signatures else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     whole = graph
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
@@ -218,6 +218,7 @@ class _Work:
         inputs = needed_placeholders(whole, self.outputs)
         frozen = transform(whole, "mobile", inputs, self.outputs)
         told = with_scaling_told(frozen, whole, inputs, self.outputs).replace(source=self.path(FROZEN))
+        outdate(self.folder)
         save(told, self.path(FROZEN))
         result = self.result
         result.steps.append(
@@ -382,9 +383,8 @@ class _Work:
         result.sizes = model_bytes(self.source) or model_bytes(self.path(FROZEN)), os.path.getsize(self.path(MODEL))
         result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
         write_labels(self.path("labels.txt"), self.app_names)
-        result.app = write_text_files(self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data,
-                                      SampleReading(**self.reading))  # fmt: skip
         paths = self.path(FROZEN), self.path(MODEL)
+        result.app = write_text_files(*paths, self.folder, self.outputs, self.data, SampleReading(**self.reading))
         result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
         options: dict[str, Any] = {"labels": self.labels, **self.reading, "skip": skip or None, "limit": limit or None}
         result.commands = [] if self.problem else [
@@ -393,7 +393,7 @@ class _Work:
         result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
         boxes, unseen = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)
         result.unknown += filter(None, (unknown, unseen))
-        write_atomically(self.path("ship.html"), as_html(result, boxes).encode())
+        write_atomically(self.path(PAGE), as_html(result, boxes).encode())
         names = sorted(os.listdir(self.folder))
         result.files = [name for name in names if name != STATE and not name.endswith(".resume.npz")]
         keep(result, self.key)

@@ -16,7 +16,7 @@ from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
 
-FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
+FROZEN, MODEL, PAGE, STATE = "frozen.pb", "model.tflite", "ship.html", "ship.json"
 """Files of the folder."""
 SHIPPED_FORMS: Mapping[str, str] = {
     "static": "weights and tensors in eight bits",

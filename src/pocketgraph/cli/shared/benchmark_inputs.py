@@ -20,10 +20,14 @@ MISMATCH = (
 )
 
 
+LONGEST = 1e9
+"""Seconds; sleeping does not take any number."""
+
+
 def number(text: str) -> float:
-    """A flag's number; text that is no number counts as 0, as in the original."""
+    """A flag's number of seconds, at most ``LONGEST``; text that is no number counts as 0, as in the original."""
     try:
-        return float(text)
+        return min(LONGEST, max(-LONGEST, float(text)))
     except ValueError:
         return 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -197,6 +198,20 @@ def named_files(texts: Iterable[str]) -> list[tuple[str, Path]]:
         name, equals, path = text.partition("=")
         found.append((name, Path(path)) if equals and not os.path.exists(text) else ("", Path(text)))
     return found
+
+
+def takes_finite_numbers(option: click.Option) -> None:
+    """Has an option refuse NaN, which no range of click's leaves out, and infinities."""
+    if not isinstance(option.type, click.types.FloatParamType):
+        return
+    option.type = kind = copy.copy(option.type)
+    convert = kind.convert
+
+    def finite(value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = convert(value, param, ctx)
+        return found if math.isfinite(found) else kind.fail(f"'{value}' is no finite number.", param, ctx)
+
+    setattr(kind, "convert", finite)  # noqa: B010  as above
 
 
 def names_value(option: click.Option) -> None:

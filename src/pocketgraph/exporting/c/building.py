@@ -36,7 +36,7 @@ def has_xnnpack() -> bool:
         with open(source, "w", encoding="utf-8") as file:
             file.write("#include <xnnpack.h>\nint main(void) { return xnn_initialize(0) != xnn_status_success; }\n")
         words = [cc, "-std=c99", source, *XNNPACK_LINKS, "-o", os.path.join(folder, "found")]
-        return subprocess.run(words, capture_output=True, timeout=LONGEST).returncode == 0
+        return _ran(words, folder).returncode == 0
 
 
 def compiled(
@@ -67,7 +67,7 @@ def compiled(
     target = os.path.join(place or folder, f"{name}_{program}")
     sources = [os.path.join(folder, f"{name}{part}.c") for part in ("", "_weights", f"_{program}")]
     call = [cc, *flags, *sources, *links, "-o", target]
-    done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=LONGEST)
+    done = _ran(call, os.path.dirname(target))
     if done.returncode and "No space left" in done.stderr:
         raise RunError(
             "there is no room for what the C compiler writes", where=target,
@@ -76,6 +76,12 @@ def compiled(
     if done.returncode:
         raise RunError(f"the C compiler refuses the library: {done.stderr.strip()[:2000]}", where=f"{name}.c")
     return target
+
+
+def _ran(words: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """What a program says whose own temporary files go with a folder, also where it is stopped."""
+    own = {**os.environ, "TMPDIR": folder}
+    return subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LONGEST, env=own)
 
 
 class CExecutable:
@@ -133,7 +139,7 @@ class CExecutable:
             paths.append(os.path.join(self._place.name, f"input_{number}.bin"))
             np.ascontiguousarray(array, tensor.value.dtype.numpy).tofile(paths[-1])
         words = [self._program, *options, "-w", self._weights, *paths]
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LONGEST)
+        done = _ran(words, self._place.name)
         if done.returncode:
             raise RunError(f"the library ends with {done.returncode}: {done.stderr.strip()[:2000]}")
         return done.stdout

@@ -29,6 +29,7 @@ from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
 from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
+from pocketgraph.runtime.part_engines.telemetry import without_telemetry
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY"}
 """Products and sums in float32, as everybody else computes them; by itself it may take bfloat16."""
@@ -240,16 +241,12 @@ def _whole(events: Sequence[Any]) -> float:
 @lru_cache(maxsize=1)
 def _core() -> Any:
     """OpenVINO's surroundings, shared by all models of the process."""
-    from openvino import Core
-
-    return Core()
+    return without_telemetry("openvino").Core()
 
 
 @lru_cache(maxsize=1)
 def _tensor_class() -> Any:
-    from openvino import Tensor
-
-    return Tensor
+    return without_telemetry("openvino").Tensor
 
 
 ENGINE = OpenVinoEngine()

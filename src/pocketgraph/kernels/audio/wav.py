@@ -114,13 +114,18 @@ def read_wav(data: bytes, *, any_format: bool = False) -> tuple[Array, int]:
         if name == b"fmt ":
             if len(body) < 16:
                 raise RunError(f"Bad size for WAV fmt chunk: Expected 16 or more, but got {len(body)}")
-            form, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", body)
+            form, channels, rate, per_second, per_sample, bits = struct.unpack_from("<HHIIHH", body)
             if any_format:
                 form = format_of(body)
             elif form != PCM:
                 raise RunError(f"Bad audio format for WAV: Expected 1 (PCM), but got {form}")
             if channels < 1 or not (any_format or bits == 16):
                 raise RunError(f"Can only read 16-bit WAV files, but received {bits} bits in {channels} channels")
+            if not any_format and (per_sample, per_second) != (2 * channels, rate * per_sample):
+                raise RunError(
+                    f"Bad bytes in WAV header: Expected {2 * channels} a sample and {2 * channels * rate} a second, "
+                    f"but got {per_sample} and {per_second}"
+                )
         elif name == b"data":
             if not channels:
                 raise RunError("Data chunk found before fmt chunk")

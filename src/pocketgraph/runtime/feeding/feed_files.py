@@ -35,7 +35,7 @@ def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
     with _loaded(where, ".npz") as data:
         if isinstance(data, np.ndarray):
             raise UsageError("this is one array (.npy)", where=where, hint=f"say which input it is: NAME={where}")
-        arrays = {key: data[key] for key in data.files}
+        arrays = {key: _member(data, key) for key in data.files}
     spellings = _spellings(graph)
     feeds: dict[str, Array] = {}
     for key, value in arrays.items():
@@ -111,8 +111,15 @@ def read_array(path: str) -> Array:
             return data
         if len(data.files) != 1:
             raise UsageError(f"it holds {len(data.files)} arrays", where=path, hint="give the .npz without a name")
-        only: Array = data[data.files[0]]
-        return only
+        return _member(data, data.files[0])
+
+
+def _member(data: Any, key: str) -> Array:
+    """An array of an .npz; NumPy alone gives the bytes of members that are none, however many they unpack to."""
+    name = key if key in data.zip.namelist() else f"{key}.npy"
+    with data.zip.open(name) as inside:
+        found: Array = np.lib.format.read_array(inside, allow_pickle=False)
+        return found
 
 
 @contextmanager
