@@ -53,6 +53,9 @@ def test_the_split_is_the_originals() -> None:
     assert category_of("flowers/daisy/a.jpg", 10, 10) == "validation"
     assert category_of("flowers/daisy/a.jpg", 10, 5) == "testing"
     assert category_of("flowers/daisy/a.jpg", 2, 5) == "training"
+    assert split_share("a5d485dc_nohash_0.wav") == pytest.approx(23.080838643616726, abs=1e-12)
+    of_speaker = [f"{place}a5d485dc_nohash_0.wav" for place in ("", "/x/yes/", "words/no/")]
+    assert [category_of(path, 3, 20.1) for path in of_speaker] == ["testing"] * 3  # as input_data.py of speech_commands
     assert label_of("/x/Red Roses_2!") == "red roses 2"
 
 

@@ -14,6 +14,7 @@ from pocketgraph.datasets.file_lists import (
     HIDDEN,
     RECORDINGS,
     SUFFIXES,
+    is_recording,
     names_in,
     told_deeper,
     unread,
@@ -62,8 +63,12 @@ def split_share(path: str) -> float:
 
 
 def category_of(path: str, testing: float, validation: float) -> str:
-    """The category of a file, by the percentages of the two smaller ones."""
-    share = split_share(path)
+    """The category of a file, by the percentages of the two smaller ones.
+
+    Of a recording the name alone counts, as in input_data.py of speech_commands, so that all words of a speaker, who is
+    named before ``_nohash_``, are on one side.
+    """
+    share = split_share(os.path.basename(path) if is_recording(path) else path)
     if share < validation:
         return "validation"
     return "testing" if share < testing + validation else "training"
