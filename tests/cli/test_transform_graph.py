@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.inspect import transform_outcome
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 GRAPH = """
     x = Placeholder(dtype=float, shape=[2]) @"/gpu:0"
@@ -75,18 +77,28 @@ def layered(tmp_path: pathlib.Path, spread: float = 3.0) -> str:
     return str(path)
 
 
+def _decibels(first: Session, second: Session, feeds: Mapping[str, np.ndarray]) -> float:
+    clean, rounded = (session.run(["y"], feeds)[0].astype(np.float64) for session in (first, second))
+    return float(10 * np.log10(np.square(clean).sum() / np.square(clean - rounded).sum()))
+
+
 def test_little_left_of_the_results_is_a_warning(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = layered(tmp_path)
     assert call(model, "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", "quantize_weights") == 0
     told = capsys.readouterr().err
     assert "4 nodes" not in told
-    assert "dB on made-up inputs" in told
+    assert "dB on random inputs" in told
     assert "warning: less than 20 dB are left" in told
     even = layered(tmp_path, spread=0)
     assert call(even, "-o", str(tmp_path / "out.pb"), "--inputs=x", "--outputs=y", "-t", "quantize_weights") == 0
     told = capsys.readouterr().err
-    assert "dB on made-up inputs" in told
+    assert "dB on random inputs; real ones may keep less" in told
     assert "warning" not in told
+    graph, coarse = (formats.load(path).replace(inputs=("x",), outputs=("y",)) for path in (even, tmp_path / "out.pb"))
+    with Session(graph) as first, Session(coarse) as second:  # not each keeps as little
+        left = [_decibels(first, second, synthetic_feeds(graph, ["y"], seed)) for seed in range(4)]
+    assert f"signal to noise {min(left):.1f} dB" in told
+    assert min(left) < left[0]
 
 
 def test_what_is_left_of_a_graph_of_many_nodes_is_told_without_planning_them(
@@ -102,8 +114,9 @@ def test_what_is_left_of_a_graph_of_many_nodes_is_told_without_planning_them(
 
     engines: list[str | None] = []
     monkeypatch.setattr(transform_outcome, "Session", noted)
+    monkeypatch.setattr(transform_outcome, "INPUTS", 1)
     planned = tell()
-    assert "dB on made-up inputs" in planned
+    assert "dB on random inputs" in planned
     monkeypatch.setattr(transform_outcome, "MOST_NODES", 0)
     assert planned == tell()
     assert engines == [None, None, "reference", "reference"]

@@ -175,6 +175,8 @@ def test_columns_beside_texts_are_named_by_the_keys_of_any_signature(tmp_path: p
 def test_texts_for_a_file_without_what_reads_them_want_the_graph(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="texts are for the graph that reads them; name that first"):
         read_table(table(tmp_path, "review,label\na lovely film,1\nso dull,0\n"), [24])
+    with pytest.raises(UsageError, match=r"a list of files is a \.txt file"):
+        read_table(table(tmp_path, "path,label\nphotos/a.JPG,1\nphotos/b.jpg,0\n"), [24])
 
 
 def test_tables_as_programs_of_windows_write_them(tmp_path: pathlib.Path) -> None:

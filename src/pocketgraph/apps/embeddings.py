@@ -60,8 +60,9 @@ class Embeddings:
         write_atomically(path, made.getvalue())
 
 
-def photos_in(folder: str) -> list[Example]:
-    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels.
+def photos_in(folder: str, warn: Callable[[str], None] = lambda text: None) -> list[Example]:
+    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels; ``warn`` is
+    told of photos that lie deeper.
 
     Raises:
         FormatError: there is no such folder.
@@ -75,6 +76,8 @@ def photos_in(folder: str) -> list[Example]:
     for place, label in [(folder, ""), *(pair for pair in inner if os.path.isdir(pair[0]))]:
         files = file_lists.names_in(place, file_lists.SUFFIXES)
         found += [Example(os.path.join(place, file), label, "") for file in files]
+        if place != folder and (deeper := file_lists.told_deeper(place, file_lists.SUFFIXES)):
+            warn(f"{place}: {deeper}")
     if not found:
         places = [folder, *(place for place, _ in inner if os.path.isdir(place))]
         hears = any(file_lists.is_recording(file) for place in places for file in os.listdir(place))
@@ -109,7 +112,7 @@ def embed(
     """
     if isinstance(photos, (str, os.PathLike)):
         folder = os.fspath(photos)
-        examples = photos_in(folder)
+        examples = photos_in(folder, notify or (lambda text: None))
     else:
         folder, examples = "", [Example(path, "", "") for path in photos]
     how = {name: value for name, value in how.items() if value is not None}

@@ -204,12 +204,8 @@ class Dataset:
             )
 
         pictures = [path for path in self.files if not file_lists.is_recording(path)]
-        turned = sum(map(image_loading.is_turned, pictures))
-        if turned:
-            yield (
-                f"{self.place}: {turned} of {len(pictures)} pictures have a mark to be turned (EXIF); models see them "
-                "as they are stored, as in TensorFlow"
-            )
+        if turned := image_loading.told_turned(pictures):
+            yield f"{self.place}: {turned}"
 
     def take(self, count: int) -> Dataset:
         """At most the first ``count`` of the samples."""

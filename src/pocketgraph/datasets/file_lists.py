@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import near, opened, reason, unreadable
+from pocketgraph.pages.quantities import counted
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
@@ -38,6 +39,23 @@ def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
             and entry.name.lower().endswith(tuple(suffixes))
             and (entry.is_file() or not os.path.exists(entry.path))  # of links that lead nowhere is told
         )
+
+
+def told_deeper(folder: str, suffixes: Sequence[str]) -> str:
+    """Says how many files with these endings lie in the folders inside a folder, whose own files alone are taken; ""
+    for none. Links and hidden folders are not looked into."""
+    found = []
+    for place, inner, names in os.walk(folder):
+        inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
+        if place != folder:
+            found += [os.path.relpath(os.path.join(place, name), folder) for name in sorted(names)
+                      if name.lower().endswith(tuple(suffixes)) and not name.startswith(HIDDEN)]  # fmt: skip
+    if not found:
+        return ""
+    return (
+        f"{counted(len(found), 'file')} in folders inside it, such as {found[0]}, "
+        f"{'is' if len(found) == 1 else 'are'} left out: move what belongs to it up into '{os.path.basename(folder)}'"
+    )
 
 
 def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:

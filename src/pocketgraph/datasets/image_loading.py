@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -147,6 +148,15 @@ def is_turned(path: str) -> bool:
             return _opened(file, path).getexif().get(ORIENTATION, 1) not in (0, 1)
     except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
         return False
+
+
+def told_turned(pictures: Sequence[str]) -> str:
+    """Says how many pictures have such a mark; "" for none."""
+    turned = sum(map(is_turned, pictures))
+    if not turned:
+        return ""
+    many = f"{turned} of {len(pictures)} pictures have a mark to be turned (EXIF)"
+    return f"{many}; models see them as they are stored, as in TensorFlow"
 
 
 def resize_bilinear(image: np.ndarray[Any, Any], height: int, width: int, *, align_corners: bool = False) -> Floats:

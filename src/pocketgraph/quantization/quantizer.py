@@ -50,6 +50,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
+from pocketgraph.quantization.fitting.batch_norm_reach import told_other_reach
 from pocketgraph.quantization.float_program import in_float32, lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.ranges import trained_ranges
@@ -200,6 +201,8 @@ class Quantizer:
             bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
         outcome.are_forecasts = names is None and gives_actions(self.graphs[0], self.outputs[0])
+        if data is not None and (other := told_other_reach(self.program, self.graphs, samples)):
+            outcome.notes.insert(0, other)
         return self.made(outcome, None, threads, progress)
 
     def quantized(
@@ -255,6 +258,8 @@ class Quantizer:
             )
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
+        if other := told_other_reach(self.program, self.graphs, samples):
+            outcome.notes.insert(0, other)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
         seen = f"that it was calibrated with ({found.of_known_samples()})"
         which = "that it had not seen" if outcome.are_unseen else seen

@@ -53,6 +53,9 @@ def test_the_split_is_the_originals() -> None:
     assert category_of("flowers/daisy/a.jpg", 10, 10) == "validation"
     assert category_of("flowers/daisy/a.jpg", 10, 5) == "testing"
     assert category_of("flowers/daisy/a.jpg", 2, 5) == "training"
+    assert split_share("a5d485dc_nohash_0.wav") == pytest.approx(23.080838643616726, abs=1e-12)
+    of_speaker = [f"{place}a5d485dc_nohash_0.wav" for place in ("", "/x/yes/", "words/no/")]
+    assert [category_of(path, 3, 20.1) for path in of_speaker] == ["testing"] * 3  # as input_data.py of speech_commands
     assert label_of("/x/Red Roses_2!") == "red roses 2"
 
 
@@ -79,6 +82,47 @@ def test_what_no_photo_can_be_read_from_is_none_and_kinds_that_are_not_read_are_
     assert [os.path.basename(entry.path) for entry in examples] == ["a.png", "link.jpg", "a.png"]
     assert [os.path.basename(entry.path) for entry in photos_in(str(tmp_path))] == ["a.png", "link.jpg", "a.png"]
     assert "'dog': files such as b.HEIC are of kinds that are not read; make JPEG files of them" in told
+
+
+def test_photos_that_are_in_no_folder_of_a_class_are_counted(tmp_path: pathlib.Path) -> None:
+    root = tmp_path / "train"
+    for name in ("cat/a.png", "dog/a.png", "dog/old/b.png", "dog/.cache/b.png", "dog/old/2/c.JPG", "birds/one/a.png"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    with pytest.raises(UsageError, match=f"whose folders are the classes, as {root} may be"):
+        examples_of(str(tmp_path))
+    (root / "x.jpg").touch()
+    told: list[str] = []
+    assert examples_of(str(root), testing=0, validation=0, warn=told.append)[0] == ["cat", "dog"]
+    assert "1 file beside the folders of the classes, such as x.jpg, is left out" in told
+    deep = "2 files in folders inside it, such as old/b.png, are left out: move what belongs to it up into 'dog'"
+    assert f"'dog': {deep}" in told
+    assert any(text.startswith("'birds': 1 file in folders inside it") for text in told)
+    of_check: list[str] = []
+    assert len(photos_in(str(root), of_check.append)) == 3
+    assert f"{root / 'dog'}: {deep}" in of_check
+
+
+def test_photos_of_two_classes_and_on_both_sides_of_the_split_are_counted(photos: pathlib.Path) -> None:
+    red, green, blue = sorted(photos.iterdir())
+    of_test, trains = (
+        next(p for p in sorted(red.iterdir()) if category_of(str(p), 10, 10) == of) for of in ("testing", "training")
+    )
+    (green / trains.name).write_bytes(trains.read_bytes())
+    again = next(
+        p
+        for p in (red / f"{at}.png" for at in range(1000))
+        if category_of(str(p), 10, 10) == "training" and not p.exists()
+    )
+    again.write_bytes(of_test.read_bytes())
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (8, 8), (3, 3, 250)).save(blue / "turned.jpg", exif=exif)
+    told: list[str] = []
+    retrain(base(), photos, notify=told.append)
+    assert any(text.startswith("1 example is in another class, too, as ") for text in told)
+    assert any(text.startswith("1 example is on both sides of the split") for text in told)
+    assert any("pictures have a mark to be turned" in text and ": 1 of " in text for text in told)
 
 
 @pytest.mark.parametrize("option", ["summaries_dir", "bottleneck_dir", "saved_model_dir"])

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from pocketgraph.quantization.evaluation.evaluation_page import finding
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
@@ -198,3 +199,14 @@ def test_a_picked_class_is_right_or_wrong(answer: int, label: int, is_right: boo
     accuracy = ClassAccuracy()
     accuracy.add(np.array([answer]), label)
     assert accuracy.top1 == is_right
+
+
+@pytest.mark.parametrize(("samples", "kind", "said"), [(1, "fair", "(21% to 100% of others)"), (10, "good", "")])
+def test_few_samples_are_not_enough_to_ship_by(samples: int, kind: str, said: str) -> None:
+    """The interval of 1 of 1 by Wilson's formula is 1 / (1 + 1.96²) to 1."""
+    beside = Comparison()
+    for _ in range(samples):
+        beside.add(np.float32([0.25, 0.75]), np.float32([0.25, 0.75]))
+    assert beside.words() == f"same best class 100.00%{f' {said}' if said else ''}, KL 0, signal to noise exact"
+    both = [ModelVerdict("a", times=[0.1]), ModelVerdict("b", comparison=beside, times=[0.1])]
+    assert finding(both, samples).kind == kind

@@ -9,9 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets.class_labels import label_of
-from pocketgraph.datasets.file_lists import BACKGROUND_NOISE, HIDDEN, RECORDINGS, SUFFIXES, names_in, unread
+from pocketgraph.datasets.file_lists import (
+    BACKGROUND_NOISE,
+    HIDDEN,
+    RECORDINGS,
+    SUFFIXES,
+    is_recording,
+    names_in,
+    told_deeper,
+    unread,
+)
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import near
+from pocketgraph.pages.quantities import counted
 
 MOST_OF_A_CLASS = (1 << 27) - 1
 """What the hash of a name is reduced to; retrain.py's MAX_NUM_IMAGES_PER_CLASS."""
@@ -53,8 +63,12 @@ def split_share(path: str) -> float:
 
 
 def category_of(path: str, testing: float, validation: float) -> str:
-    """The category of a file, by the percentages of the two smaller ones."""
-    share = split_share(path)
+    """The category of a file, by the percentages of the two smaller ones.
+
+    Of a recording the name alone counts, as in input_data.py of speech_commands, so that all words of a speaker, who is
+    named before ``_nohash_``, are on one side.
+    """
+    share = split_share(os.path.basename(path) if is_recording(path) else path)
     if share < validation:
         return "validation"
     return "testing" if share < testing + validation else "training"
@@ -74,7 +88,7 @@ def examples_of(
         folder: its sub-folders' names are the classes.
         testing, validation: percentages.
         suffixes: of the files that count.
-        warn: told of classes that are small or empty.
+        warn: told of classes that are small or empty, and of files that lie elsewhere than in the folder of a class.
 
     Raises:
         FormatError: there is no such folder.
@@ -87,7 +101,11 @@ def examples_of(
     check_shares(testing, validation)
     if suffixes is RECORDINGS and os.path.isdir(os.path.join(folder, BACKGROUND_NOISE)):
         warn(f"'{BACKGROUND_NOISE}' is no word and is left out; clips in a folder _silence_ are told apart from words")
+    if loose := names_in(folder, suffixes):
+        verb = "is" if len(loose) == 1 else "are"
+        warn(f"{counted(len(loose), 'file')} beside the folders of the classes, such as {loose[0]}, {verb} left out")
     found: dict[str, list[Example]] = {}
+    deep = ""
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
         if not os.path.isdir(inner) or name.startswith(HIDDEN):
@@ -95,6 +113,9 @@ def examples_of(
         files = names_in(inner, suffixes)
         if others := unread(sorted(os.listdir(inner))):
             warn(f"'{name}': {others}")
+        if deeper := told_deeper(inner, suffixes):
+            warn(f"'{name}': {deeper}")
+            deep = deep or inner
         if not files:
             warn(f"'{name}' has no examples and is left out")
             continue
@@ -109,7 +130,12 @@ def examples_of(
         paths = [os.path.join(inner, file) for file in files]
         found[label] = [Example(path, label, category_of(path, testing, validation)) for path in paths]
     if not found:
-        raise UsageError(f"No valid folders of images found at {folder}", hint="make one folder a class in it")
+        hint = (
+            f"give a folder whose folders are the classes, as {deep} may be"
+            if deep
+            else "make one folder a class in it"
+        )
+        raise UsageError(f"No valid folders of images found at {folder}", hint=hint)
     if len(found) == 1:
         raise UsageError(
             f"Only one valid folder of images found at {folder} - multiple classes are needed for classification."

@@ -38,6 +38,7 @@ from pocketgraph.apps.retraining.training_features import (
     base_of_files,
     base_of_table,
     features_of,
+    told_twice,
     training_of,
 )
 from pocketgraph.errors import FormatError, UsageError, option
@@ -195,6 +196,9 @@ def retrain(
 
     cached = Bottlenecks(source, content_digest(base.graph), bottleneck_dir)
     data = features_of(base, cached, progress and partial(progress, "examples"), broken)
+    if not is_table(place):
+        for text in told_twice(data):
+            notify(text if source.scaling is None else f"{text}; `pocketgraph dataset check` names them all")
     training = training_of(base, data, cached, copies, class_weights, progress and partial(progress, "variants"))
     strength, held = training.cross_validated(seed)
     figures: list[tuple[int, Mapping[str, float]]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,9 +25,11 @@ from pocketgraph.apps.retraining.table_features import (
     taken_by,
 )
 from pocketgraph.datasets import file_lists
+from pocketgraph.datasets.image_loading import told_turned
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
+from pocketgraph.pages.quantities import counted
 
 
 class RetrainedBase(NamedTuple):
@@ -79,6 +81,8 @@ def base_of_files(
     is_of_sound = hears(graph)
     kind = file_lists.RECORDINGS if is_of_sound else file_lists.SUFFIXES
     labels, examples = examples_of(place, **shares, suffixes=kind, warn=notify)
+    if not is_of_sound and (turned := told_turned([entry.path for entry in examples])):
+        notify(f"{place}: {turned}")
     if is_of_sound:
         distortions = replace(distortions, flip=False)
     if tuning is not None:
@@ -123,6 +127,23 @@ def features_of(
         tensor = base.cut.tensor
         raise UsageError(f"the base gives numbers that are not finite at '{tensor}'", hint="look at mean and std")
     return ExampleFeatures(examples, features, classes, places)
+
+
+def told_twice(data: ExampleFeatures) -> Iterator[str]:
+    """Says which examples of two classes are the same, and which of those held back are the same as ones that train."""
+    first: dict[bytes, int] = {}
+    pairs = [(row, first.setdefault(made.tobytes(), row)) for row, made in enumerate(data.features)]
+    others = [(row, same) for row, same in pairs if data.classes[row] != data.classes[same]]
+    trains = {*data.places["training"].tolist()}
+    seen = [pair for pair in pairs if pair not in others and len(trains.intersection(pair)) == 1 and pair[0] != pair[1]]
+    for found, harm in (
+        (others, "in another class, too"),
+        (seen, "on both sides of the split, so that the accuracy is too good"),
+    ):
+        if found:
+            one, other = (data.examples[row].path for row in found[0])
+            verb = "is" if len(found) == 1 else "are"
+            yield f"{counted(len(found), 'example')} {verb} {harm}, as {one}, which is {other}"
 
 
 class HeadTraining(NamedTuple):

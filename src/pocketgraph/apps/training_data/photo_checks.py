@@ -158,6 +158,7 @@ def check_dataset(
     validation: float = 10,
     tensor: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    notify: Callable[[str], None] = lambda text: None,
     **how: Any,
 ) -> DatasetReport:
     """Looks through photos in folders.
@@ -169,6 +170,7 @@ def check_dataset(
         testing, validation: percentages that ``retrain`` will hold back, so that duplicates across the split are told.
         tensor: as in ``embed``.
         progress: told how many photos were read.
+        notify: told of photos that lie too deep to be of a class.
         how: as in PictureModel.
 
     Raises:
@@ -178,7 +180,7 @@ def check_dataset(
     place = os.fspath(folder)
     examples = [
         Example(entry.path, entry.label, category_of(entry.path, testing, validation))
-        for entry in photos_in(place)
+        for entry in photos_in(place, notify)
         if entry.label
     ]
     if not examples:

@@ -190,7 +190,7 @@ def _size(path: str) -> str:
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
     from pocketgraph.inspect.transform_outcome import decibels_left, scaling_that_went, trades_precision
-    from pocketgraph.runtime.comparison.answer_metrics import LEAST_DECIBELS, noise_words
+    from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, LEAST_DECIBELS, noise_words
     from pocketgraph.transforms import Compat, tool
 
     text = f"{counted(len(before), 'node')}{size} -> {counted(len(after), 'node')}{new_size}"
@@ -199,7 +199,8 @@ def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transfo
     if trades_precision(names):
         left = decibels_left(before, after)
         if left is not None:
-            text += f"; {noise_words(left, 'the results are the same')} on made-up inputs"
+            text += f"; {noise_words(left, 'the results are the same')} on random inputs"
+            text += "; real ones may keep less" if LEAST_DECIBELS <= left <= EXACT_DECIBELS else ""
     echo(text, err=True)
     if went := scaling_that_went(before, after):
         echo(f"note: {went}", err=True)

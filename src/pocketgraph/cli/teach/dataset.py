@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
@@ -76,7 +76,7 @@ def check(
     graph = read_model(model) if model else None
     how["against"] = how["against"] or ""
     with connected(cluster_address), progress_bar() as tell:
-        report = check_dataset(photos, graph, progress=lambda done, of: tell("photos", done, of), **how)
+        report = check_dataset(photos, graph, progress=lambda done, of: tell("photos", done, of), notify=say, **how)
     for line in verdict(report):
         echo(line)
     for kind, about in KINDS.items():

@@ -10,7 +10,7 @@ from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled
-from pocketgraph.runtime.comparison.answer_metrics import interval
+from pocketgraph.runtime.comparison.answer_metrics import FEWEST, interval
 
 MOST = 50  # models and notes in a notebook
 FEW = 100  # samples; of fewer a verdict says how few they are
@@ -76,6 +76,7 @@ def finding(found: Sequence[ModelVerdict], samples: int) -> Verdict:
     judged = [(one, *_judged(one, first)) for one in found[1:]]
     order = {"good": 0, "fair": 1, "bad": 2}
     best, kind, _ = min(judged, key=lambda item: (order[item[1]], item[0].size or 0))
+    kind = "fair" if kind == "good" and samples < FEWEST else kind
     reasons = [f"{one.model}: {why}" for one, _, why in judged]
     return Verdict(kind, SAID[kind].format(best.model), [*reasons, *few])
 

@@ -33,7 +33,7 @@ from pocketgraph.pages.parts import (
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
-from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, FEWEST, Comparison, interval
 
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))
 """The kinds of error: an attribute of Layer, and its name on the page, which is also its class."""
@@ -155,14 +155,18 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
         reasons = ["No samples were given, so nobody knows what it does to the answers: evaluate tells.", _size(report)]
         return Verdict("", how, [*reasons, *(speed.drawbacks() if speed else [])])
     kind = judged.quality
-    what = "samples that it was not calibrated with" if report.are_unseen else "samples that it was calibrated with"
-    reasons = [f"On {judged.count} {what}: {judged.words()}."]
+    which = "that it was not calibrated with" if report.are_unseen else "that it was calibrated with"
+    reasons = [f"On {counted(judged.count, 'sample')} {which}: {judged.words()}."]
     if not report.are_unseen:
         reasons.append("Unseen data do worse: judge it on some that it was not calibrated with.")
     if judged.count < FEW:
-        reasons.append(
-            f"{counted(judged.count, 'sample is', 'samples are')} few: the figures may be off by some points."
+        low, high = interval(judged.agreed, judged.count)
+        told = (
+            f"the same best class may be that of {low:.0%} to {high:.0%}"
+            if judged.width > 1
+            else "others may lose more"
         )
+        reasons.append(f"{counted(judged.count, 'sample is', 'samples are')} few: {told}.")
     worst = report.ranked()[:3] if kind != "good" else []
     if worst:
         reasons.append(f"What hurts most: {', '.join(layer.name for layer in worst)}.")
@@ -176,7 +180,7 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
         reasons += drawbacks
         kind = "fair" if drawbacks and kind == "good" else kind
         kind = "bad" if report.bytes >= report.float_bytes else kind
-    if kind == "good" and any(note.startswith("warning:") for note in report.notes):
+    if kind == "good" and (judged.count < FEWEST or any(note.startswith("warning:") for note in report.notes)):
         kind = "fair"
     return Verdict(kind, SAID[kind], reasons)
 

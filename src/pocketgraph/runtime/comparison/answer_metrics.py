@@ -16,6 +16,7 @@ from pocketgraph.runtime.profiling.statistic import Statistic
 LEAST_DECIBELS = 20.0  # of results that are no scores of classes; with less, many answers are others
 SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
+FEWEST = 10  # samples; with fewer, no model is shipped without a look
 EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same
 UNIT_EPSILONS = 64  # float32 sums the squares of 1,024 numbers to some of its smallest steps
 SAME = 1e-9  # of the squares' sum: less of it about the mean, and all numbers are the same
@@ -329,7 +330,9 @@ class Comparison(Likeness):
             return f"{noise}, mean error {self.mean_error:.3g}"
         if not self.has_scores:
             return f"same class {self.agreement:.2%}"
-        return f"same best class {self.agreement:.2%}, KL {self.kl:.4g}, {noise}"
+        low, high = interval(self.agreed, self.count)
+        others = f" ({low:.0%} to {high:.0%} of others)" if self.count < FEWEST else ""
+        return f"same best class {self.agreement:.2%}{others}, KL {self.kl:.4g}, {noise}"
 
 
 @dataclass
