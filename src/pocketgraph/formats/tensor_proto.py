@@ -12,14 +12,14 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.files import check_length
-from pocketgraph.graph.dtype import BOOL, STRING, DType
+from pocketgraph.graph.dtype import BOOL, STRING, VARIANT, DType
 from pocketgraph.graph.tensor import Array, Tensor
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import FIXED32, FIXED64, LEN, VARINT, Buffer, Chunks, WireError
 
 LARGEST = 1 << 33  # bytes that a tensor may take when the file does not hold them itself (8 GiB)
 
-CONTENT, STRING_VAL, FLOAT8_VAL = 4, 8, 18
+CONTENT, STRING_VAL, VARIANT_VAL, FLOAT8_VAL = 4, 8, 15, 18
 
 
 ELEMENTS: dict[int, tuple[int, str]] = {
@@ -34,6 +34,8 @@ LIST_OF: dict[str, int] = {
     "complex128": 12, "half": 13, "bfloat16": 13, "uint32": 16, "uint64": 17,
 }  # fmt: skip
 """Which typed list holds the elements of each type."""
+BYTES_VAL = {STRING: STRING_VAL, VARIANT: VARIANT_VAL}
+"""Those of elements that are bytes: strings, and encoded VariantTensorDataProtos."""
 
 
 class StoredTensor:
@@ -119,7 +121,7 @@ class StoredTensor:
     __call__ = read  # so that a tensor can keep this object for reading and for writing, and no second one
 
     def _read(self) -> Array:
-        if self.dtype.base.number in (0, 20, 21):
+        if self.dtype.base.number in (0, 20):
             raise FormatError(f"a tensor of type {self.dtype.name} has no values to read", where=self._where)
         count = 1
         for size in self.shape:
@@ -134,7 +136,7 @@ class StoredTensor:
                     f"the file; the limit is {LARGEST:,}",
                     where=self._where,
                 )
-            flat = filled(self.listed(count), count, b"" if self.dtype.base is STRING else 0)
+            flat = filled(self.listed(count), count, b"" if self.dtype.base in BYTES_VAL else 0)
         try:
             return flat.reshape(self.shape)
         except ValueError:  # no elements, and other sizes whose product no array can have
@@ -173,13 +175,13 @@ class StoredTensor:
         return values
 
     def listed(self, most: int) -> Array:
-        """The elements in the typed list, of strings at most ``most``.
+        """The elements in the typed list, of strings and variants at most ``most``.
 
         Raises:
             WireError: the list is malformed.
         """
-        if self.dtype.base is STRING:
-            return self._strings(most)
+        if self.dtype.base in BYTES_VAL:
+            return self._bytes(BYTES_VAL[self.dtype.base], most)
         name = self.dtype.base.name
         if name.startswith("float8"):
             spans = [(value, end) for _, number, kind, value, end in self._lists if (number, kind) == (FLOAT8_VAL, LEN)]
@@ -193,8 +195,8 @@ class StoredTensor:
             values = values.astype(np.uint16).view(self.dtype.numpy)
         return values.astype(self.dtype.numpy, copy=False)
 
-    def _strings(self, count: int) -> Array:
-        spans = [(value, end) for _, number, kind, value, end in self._lists if (number, kind) == (STRING_VAL, LEN)]
+    def _bytes(self, wanted: int, count: int) -> Array:
+        spans = [(value, end) for _, number, kind, value, end in self._lists if (number, kind) == (wanted, LEN)]
         values = np.empty(min(len(spans), count), object)
         for index, (start, stop) in enumerate(spans[:count]):
             values[index] = self._buffer[start:stop]
@@ -351,8 +353,8 @@ def encode_tensor(tensor: Tensor) -> Chunks:
         return [tensor.encoded.chunk()]
     parts: Chunks = [wire.number_field(1, tensor.dtype.number), wire.bytes_field(2, shape_bytes(tensor.shape))]
     values = tensor.numpy()
-    if tensor.dtype.base is STRING:
-        parts += [wire.bytes_field(STRING_VAL, item) for item in values.ravel().tolist()]
+    if tensor.dtype.base in BYTES_VAL:
+        parts += [wire.bytes_field(BYTES_VAL[tensor.dtype.base], item) for item in values.ravel().tolist()]
         return parts
     flat = np.ascontiguousarray(values).reshape(-1)
     if sys.byteorder == "big":

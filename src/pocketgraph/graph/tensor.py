@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import GraphError
-from pocketgraph.graph.dtype import STRING, DType
+from pocketgraph.graph.dtype import STRING, VARIANT, DType
 
 Array: TypeAlias = np.ndarray[Any, Any]
 """The elements of a tensor; strings are objects, of type bytes."""
@@ -91,7 +91,8 @@ class Tensor:
         """The values.
 
         Returns:
-            A read-only array of ``dtype.numpy`` and ``shape``; of strings an object array of bytes.
+            A read-only array of ``dtype.numpy`` and ``shape``; of strings an object array of bytes, of variants one
+            of encoded VariantTensorDataProtos.
 
         Raises:
             GraphError: the file holds values of another shape than it declares.
@@ -134,7 +135,7 @@ class Tensor:
         if self.dtype is not other.dtype or self.shape != other.shape:
             return False
         mine, theirs = self.numpy(), other.numpy()
-        if self.dtype.base is STRING:
+        if mine.dtype == object:
             return bool(np.array_equal(mine, theirs))
         return np.ascontiguousarray(mine).tobytes() == np.ascontiguousarray(theirs).tobytes()
 
@@ -147,8 +148,8 @@ class Tensor:
 
 
 def _unpickled(dtype: DType, shape: tuple[int, ...], values: Any) -> Tensor:
-    """A tensor of an array's bytes, so that its type is NumPy's own object for it; of strings the nested list."""
-    if dtype.base is STRING:
-        return Tensor.from_numpy(np.array(values, dtype=object).reshape(shape), dtype)
+    """A tensor of an array's bytes, so that its type is NumPy's own object for it; of bytes the nested list."""
+    if dtype.base in (STRING, VARIANT):
+        return Tensor(dtype, shape, array=np.array(values, dtype=object).reshape(shape))
     array = np.frombuffer(values, dtype.numpy).reshape(shape)
     return Tensor(dtype, shape, array=array)

@@ -46,7 +46,7 @@ class GraphState:
     ) -> None:
         """``values`` are feeds that may be relied on, by tensor name; ``targets`` nodes to run besides; ``items`` the
         graph's needed nodes, when known."""
-        self.graph = graph
+        self.graph = without_constant_lists(graph)
         self.feeds = feeds
         self.fetches = fetches
         self.without = without
@@ -132,6 +132,15 @@ class GraphState:
         self.graph = self.graph.replace(kept)
         self.infer_anew()
         self.plan, self._is_stale = _plan(self.graph, items, self._fed), False
+
+
+def without_constant_lists(graph: Graph) -> Graph:
+    """The graph with nodes that make the lists which are constants; errors as for ``with_lists_made``."""
+    if not graph.functions and not any(op.startswith("TensorList") for op in graph.ops):
+        return graph  # nothing takes lists
+    from pocketgraph.passes.constant_lists import with_lists_made
+
+    return with_lists_made(graph)
 
 
 def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> Plan:

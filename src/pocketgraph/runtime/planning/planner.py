@@ -22,7 +22,7 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
-from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.graph_state import GraphState, without_constant_lists
 from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
 
@@ -49,6 +49,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
             f"{request.graph.source or 'the model'} was written over after it was read",
             hint="open it anew; a file that replaces it, in place of writing into it, disturbs nobody",
         )
+    listed = without_constant_lists(request.graph)
+    if listed is not request.graph:
+        request, items = request.replace(graph=listed), None
     if items is None:
         items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
     check_counts(items)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable
 
 from pocketgraph.errors import TransformError, did_you_mean
-from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name, opdefs
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
@@ -21,7 +20,7 @@ from pocketgraph.transforms.original.import_shapes import wrong_shapes
 from pocketgraph.transforms.original.import_values import ImportWalk
 from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_duplicate_names, numbers
-from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
+from pocketgraph.transforms.parts.constant_folding.constant_evaluation import as_stored, evaluate
 from pocketgraph.transforms.parts.constant_folding.constants import (
     CONSTANTS,
     SHAPE_OPS,
@@ -88,10 +87,10 @@ def fold_constants(
     function called with constants stays (there, and with ``Compat.ORIGINAL``, an error); a negative
     max_constant_size_in_bytes is an error (there, it is no limit); J begins at 0 in every run of a list of transforms
     (there, in every process); a name that is taken is passed over; a FakeQuant of constants has the last bits of
-    later versions (there, and with ``Compat.ORIGINAL``, those of 1.15). In either mode, what is fed and fetched
+    later versions (there, and with ``Compat.ORIGINAL``, those of 1.15); what makes a list of constants stays (there,
+    and with ``Compat.ORIGINAL``, it becomes a Const of type variant). In either mode, what is fed and fetched
     is an error however it is spelled, a Dequantize of codes in a range of no width gives zeros (there, NaN), a
-    QuantizeV2 of constants in an infinite range is an error, and a TensorListReserve of constants stays (there, the
-    empty list becomes a Const of type variant).
+    QuantizeV2 of constants in an infinite range is an error.
 
     Raises:
         TransformError: an input or output is not in the graph; an input is no placeholder; an op gets inputs of wrong
@@ -108,7 +107,8 @@ def fold_constants(
         _check_as_imported(cleaned)
     flow = flow_of(cleaned, graph.inputs, graph.outputs)
     shapes = static_shapes(cleaned, flow, compat)
-    found = find_constants(flow, shapes, exclude_op=exclude_op, exclude_node=exclude_node)
+    excluded = {"exclude_op": exclude_op, "exclude_node": exclude_node}
+    found = find_constants(flow, shapes, **excluded, lists=compat.original)
     for op, name in found.missing.items():
         if compat.original and op in FUNCTION_CALLS:
             hint = f"run fold_constants(exclude_op={op}), or compat=fixed goes on"
@@ -206,11 +206,12 @@ def replace_constants(flow: Flow, found: FoldableConstants, largest: int, compat
 
     wanted = sorted((edge for edge in asked if edge[0] in found.computed), key=place)
     values = evaluate(flow, found, wanted, compat)
-    fitting = [edge for edge in wanted if values[edge].nbytes <= largest]
+    stored = {edge: as_stored(values[edge]) for edge in wanted if values[edge].nbytes <= largest}
+    fitting = [edge for edge, value in stored.items() if value is not None]
     after = {name: found.after(flow, name) for name in dict.fromkeys(name for name, _ in fitting)}
     added: list[FlowStep] = []
     for edge in fitting:
-        step = FlowStep(const(names.new_constant(edge[0]), in_typed_list(values[edge])), [], after[edge[0]])
+        step = FlowStep(const(names.new_constant(edge[0]), stored[edge]), [], after[edge[0]])
         added.append(step)
         for reader, index in readers.get(edge, ()):
             reader.data[index] = (step.node.name, 0)

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, TransformError
+from pocketgraph.formats.stored_list import StoredList, list_tensor, stored_list
+from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import DType, Node, Tensor, opdefs
-from pocketgraph.graph.dtype import DOUBLE, FLOAT
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, VARIANT
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, ops_with
 from pocketgraph.kernels import registry
+from pocketgraph.kernels.state.tensor_list import TensorList
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.older_fake_quant import OLDER_FAKE_QUANTS, older_fake_quant
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
@@ -68,7 +71,7 @@ def _edges(flow: Flow, found: FoldableConstants, name: str) -> list[tuple[str, i
 
 def _computed(node: Node, inputs: list[Tensor], compat: Compat) -> tuple[Tensor, ...]:
     if node.op in CONSTANTS:
-        return (node.tensor,)
+        return (_list_of(node) if node.tensor.dtype is VARIANT else node.tensor,)
     if node.op in PASSED_THROUGH and inputs:
         return (inputs[0],)
     if node.op == "NoOp":
@@ -78,9 +81,9 @@ def _computed(node: Node, inputs: list[Tensor], compat: Compat) -> tuple[Tensor,
             f"You must feed a value for placeholder tensor '{node.name}'",
             hint=f"name '{node.name}' among the inputs, or write fold_constants(ignore_errors=true)",
         )
-    exact = node.op in MOVES
+    exact = node.op in MOVES or VARIANT in (opdefs.known_output_dtypes(node) or ())
     try:
-        arrays = [tensor.numpy() if exact else _flushed(tensor.numpy(), tensor.dtype) for tensor in inputs]
+        arrays = [_value(tensor) if exact else _flushed(_value(tensor), tensor.dtype) for tensor in inputs]
         with np.errstate(all="ignore"):
             results = registry.evaluate(node, arrays)
         if compat.original and node.op in OLDER_FAKE_QUANTS:
@@ -95,9 +98,55 @@ def _computed(node: Node, inputs: list[Tensor], compat: Compat) -> tuple[Tensor,
 
 def _as_tensor(node: Node, port: int, result: Any, exact: bool) -> Tensor:
     dtypes = opdefs.known_output_dtypes(node) or ()
+    if port < len(dtypes) and dtypes[port] is VARIANT:
+        return _of_variants(result)
     array = np.asarray(result)
     dtype = dtypes[port] if port < len(dtypes) else DType.of_numpy(array.dtype)
     return Tensor.from_numpy(array if exact else _flushed(array, dtype), dtype)
+
+
+def _of_variants(value: Any) -> Tensor:
+    """What carries variants as kernels know them from one to the next."""
+    array = value
+    if not isinstance(value, np.ndarray):
+        array = np.empty((), object)
+        array[()] = value
+    return Tensor(VARIANT, array.shape, array=array)
+
+
+def _value(tensor: Tensor) -> Any:
+    """What a kernel takes of the tensor."""
+    return tensor.numpy().item() if tensor.dtype is VARIANT and not tensor.shape else tensor.numpy()
+
+
+def _list_of(node: Node) -> Tensor:
+    """The list that a constant holds, as kernels know it."""
+
+    def made(tensor: Tensor) -> TensorList:
+        found = stored_list(tensor, f"node '{node.name}'")
+        items: list[Any] = [None] * found.count
+        for index, item in found.items.items():
+            items[index] = made(item) if item.dtype is VARIANT else item.numpy()
+        return TensorList(found.dtype, found.shape, items, found.most)
+
+    return _of_variants(made(node.tensor))
+
+
+def as_stored(tensor: Tensor) -> Tensor | None:
+    """A computed tensor as a Const holds it; None where none can, as of variants other than a list."""
+    if tensor.dtype is not VARIANT:
+        return in_typed_list(tensor)
+    found = _value(tensor)
+    if not isinstance(found, TensorList):
+        return None
+    items: dict[int, Tensor] = {}
+    for index, item in enumerate(found.items):
+        if item is not None:
+            made = as_stored(_of_variants(item) if found.dtype is VARIANT else Tensor.from_numpy(item, found.dtype))
+            if made is None:
+                return None
+            items[index] = made
+    return list_tensor(StoredList(found.dtype, found.shape, len(found.items), items, found.most))
 
 
 def _flushed(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import GraphError
-from pocketgraph.graph import DType, Node, Tensor, opdefs
+from pocketgraph.formats.stored_list import holds_list
+from pocketgraph.graph import DType, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, RESOURCE, VARIANT
 from pocketgraph.graph.groups import closure, finishing
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, ops_with
@@ -60,14 +60,17 @@ def find_constants(
     *,
     exclude_op: Collection[str] = (),
     exclude_node: Collection[str] = (),
+    lists: bool = False,
 ) -> FoldableConstants:
     """Walks back from what is fetched and finds the steps that can be evaluated now.
 
     Args:
         shape_of: the static shape of a step's output.
         exclude_op, exclude_node: ops and nodes that are not to be evaluated (questions for a known shape are).
+        lists: whether what makes lists is evaluated, though nodes that make one say more than a constant that is one.
     """
     found = FoldableConstants()
+    kept = {RESOURCE} if lists else {RESOURCE, VARIANT}
     for name in finishing_order(flow):
         step = flow.steps[name]
         op = step.node.op
@@ -77,14 +80,15 @@ def find_constants(
         elif not all(source in found.outside for source, _ in step.data):
             continue
         elif op in CONSTANTS:
-            if step.node.attrs.get("dtype") in (RESOURCE, VARIANT):
+            dtype = step.node.attrs.get("dtype")
+            if dtype is RESOURCE or (dtype is VARIANT and not holds_list(step.node.tensor)):
                 continue
         elif op in exclude_op or name in exclude_node or op in NEVER or step.hidden or opdefs.is_stateful(step.node.op):
             continue
         elif op not in COMPUTED_HERE and op not in registry.KERNELS:
             found.missing.setdefault(op, name)
             continue
-        elif _gives_handles(step.node):
+        elif not kept.isdisjoint(opdefs.known_output_dtypes(step.node) or ()):
             continue
         sources = step.sources()
         outside = frozenset([source for source in sources if source not in found.outside])
@@ -108,14 +112,6 @@ def finishing_order(flow: Flow) -> Iterator[str]:
     sends = {f"_send_{ref.name}_{ref.port}": ref.name for ref in flow.fetched}
     starts = [sends[send] for send in sorted(sends, reverse=True)]
     return finishing(starts, lambda name: sorted(set(flow.steps[name].sources())), flow.steps.__contains__)
-
-
-def _gives_handles(node: Node) -> bool:
-    """Whether something comes out that no Const holds: a list, a map, a handle of a resource."""
-    try:
-        return any(dtype in (RESOURCE, VARIANT) for dtype in opdefs.output_dtypes(node))
-    except GraphError:
-        return False  # evaluating it will say what is wrong
 
 
 def _known_shapes(step: FlowStep, shape_of: Callable[[str, int], Shape]) -> tuple[Tensor, ...] | None:

@@ -1,0 +1,124 @@
+"""Constants that are lists of tensors, as TensorFlow 1.15's fold_constants wrote them: type_name, metadata."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import FormatError
+from pocketgraph.formats import from_bytes, to_bytes
+from pocketgraph.formats.protos import message
+from pocketgraph.formats.stored_list import list_tensor, stored_list
+from pocketgraph.formats.tensor_proto import StoredTensor
+from pocketgraph.graph import Graph, Tensor, const
+from pocketgraph.graph.text_format import parse, print_graph
+from pocketgraph.passes.constant_lists import with_lists_made
+from pocketgraph.runtime import Session
+from pocketgraph.transforms import transform
+
+ANY = b"\xff" * 9 + b"\x01"  # -1, as a varint
+OF_THREE = b"\x12\x02\x08\x03"  # the shape [3]
+EMPTY = b"\x04\x00\x01\x02\x03\x01" + ANY + OF_THREE
+ONE_SET = b"\x03\x00\x02\x03\x01" + ANY + b"\x12\x0b\x08" + ANY
+FULL = b"\x00\x01" + ANY + OF_THREE
+GROWING = b"\x00\x01\x05\x12\x0b\x08" + ANY
+
+READ = """
+    x = Placeholder(dtype=float, shape=[3])
+    i = Placeholder(dtype=int32, shape=[])
+    shape = Const(int32 [3])
+    item = TensorListGetItem(list, i, shape, element_dtype=float)
+    y = AddV2(item, x, T=float)
+"""
+
+
+def listed(metadata: bytes, *rows: list[float], name: str = "tensorflow::TensorList") -> Tensor:
+    made = message("tensorflow.TensorProto")(dtype=21, tensor_shape={})
+    value = made.variant_val.add(type_name=name, metadata=metadata)
+    for row in rows:
+        value.tensors.add(dtype=1, tensor_shape={"dim": [{"size": len(row)}]}, float_val=row)
+    encoded = made.SerializeToString()
+    return StoredTensor(encoded, 0, len(encoded), "the test").tensor()
+
+
+def reading(tensor: Tensor) -> Graph:
+    return Graph([const("list", tensor), *parse(READ)])
+
+
+def test_a_list_becomes_what_makes_it() -> None:
+    assert print_graph(with_lists_made(reading(listed(EMPTY)))).startswith(
+        "list/element_shape = Const(int32 [3])\n"
+        "list/num_elements = Const(int32 4)\n"
+        "list = TensorListReserve(list/element_shape, list/num_elements, element_dtype=float, shape_type=int32)\n"
+    )
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (listed(EMPTY), [0.0, 0.0, 0.0]),
+        (listed(ONE_SET, [1, 2, 5]), [1.0, 2.0, 5.0]),
+        (listed(FULL, [1, 2, 3], [4, 5, 6]), [4.0, 5.0, 6.0]),
+        (listed(GROWING, [1, 2, 3], [4, 5, 6]), [4.0, 5.0, 6.0]),
+    ],
+)
+def test_a_list_runs(tensor: Tensor, expected: list[float], engine: str | None) -> None:
+    with Session(reading(tensor), engine=engine) as session:
+        (y,) = session.run(["y"], {"x": np.zeros(3, np.float32), "i": 1})
+    np.testing.assert_array_equal(y, np.float32(expected))
+
+
+@pytest.mark.parametrize(
+    "tensor", [listed(EMPTY), listed(ONE_SET, [1, 2, 5]), listed(FULL, [1, 2, 3]), listed(GROWING)]
+)
+def test_a_list_is_written_as_it_was_read(tensor: Tensor) -> None:
+    assert list_tensor(stored_list(tensor, "")).numpy().item() == tensor.numpy().item()
+    graph = Graph([const("list", tensor)])
+    assert to_bytes(from_bytes(to_bytes(graph))) == to_bytes(graph)
+    assert pickle.loads(pickle.dumps(tensor)).same_values(tensor)
+    assert not tensor.same_values(listed(FULL, [1, 2, 4]))
+
+
+@pytest.mark.parametrize(
+    "rule", ["merge_duplicate_nodes", "quantize_weights(minimum_size=0)", "round_weights", "strip_unused_nodes"]
+)
+def test_rules_leave_a_list_alone(rule: str) -> None:
+    graph = reading(listed(ONE_SET, [1, 2, 5]))
+    assert transform(graph, rule, "x,i", "y")["list"].tensor.same_values(graph["list"].tensor)
+
+
+def test_the_original_makes_a_list_a_constant() -> None:
+    text = f"""
+        size = Const(int32 4)
+        of = Const(int32 [3])
+        list = TensorListReserve(of, size, element_dtype=float, shape_type=int32)
+        {READ}
+    """
+    folded = transform(parse(text), "fold_constants", "x,i", "y", compat="original")
+    (made,) = (node.tensor for node in folded if node.name.startswith("list"))
+    assert made.same_values(listed(EMPTY))
+    assert transform(parse(text), "fold_constants", "x,i", "y")["list"].op == "TensorListReserve"
+
+
+def test_a_list_that_is_a_constant_is_folded_away() -> None:
+    graph = reading(listed(FULL, [1, 2, 3], [4, 5, 6]))
+    graph = graph.map_nodes(lambda node: const("i", np.int32(1)) if node.name == "i" else node)
+    folded = transform(graph, "fold_constants", "x", "y")
+    np.testing.assert_array_equal(folded["item/_0__cf__0"].tensor.numpy(), [4, 5, 6])
+
+
+@pytest.mark.parametrize(
+    ("tensor", "says"),
+    [
+        (listed(b"", name="RaggedTensorVariant"), "holds a RaggedTensorVariant"),
+        (listed(EMPTY[:3]), "list is damaged"),
+        (listed(b"\x01\x07\x01" + ANY + OF_THREE), "0 elements"),
+    ],
+)
+def test_what_is_no_list_is_said(tensor: Tensor, says: str) -> None:
+    with pytest.raises(FormatError, match=says) as caught:
+        Session(reading(tensor)).run(["y"], {"x": np.zeros(3, np.float32), "i": 1})
+    assert "node 'list'" in str(caught.value)
