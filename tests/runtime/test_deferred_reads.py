@@ -204,3 +204,27 @@ def test_a_node_that_has_the_name_of_an_added_read_stays(engine: str | None) -> 
         assert [value.tolist() for value in found] == [[11, 22], [7, 7], [-7, -7], [11, 22]]
         found = session.run(["late", "v/read/after/late"], feeds)
         assert [value.tolist() for value in found] == [[26, 47], [5, 5]]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize(("op", "taken", "then"), [("AssignAdd", 2.5, 2.5), ("Assign", 0.5, 0.5)])
+def test_an_assignment_on_a_branch_is_seen_too(engine: str | None, op: str, taken: float, then: float) -> None:
+    """TensorFlow 1.15: v = 2; y is 2.5 and 0.5 after the branch with x = 0.5, and stays so after the other one."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[])
+        v = VariableV2(dtype=float, shape=[])
+        two = Const(float 2)
+        zero = Const(float 0)
+        start = Assign(v, two, T=float)
+        v/read = Identity(v, T=float)
+        positive = Greater(x, zero, T=float)
+        variable = RefSwitch(v, positive, T=float)
+        value = Switch(x, positive, T=float)
+        up = {op}(variable:1, value:1, T=float)
+        done = Merge(value, up, T=float, N=2)
+        y = AddV2(v/read, zero, ^done, T=float)
+    """)
+    with Session(graph, engine=engine) as session:
+        session.run([], targets="start")
+        assert session.run("y", {"x": np.float32(0.5)})[0] == taken
+        assert session.run("y", {"x": np.float32(-1)})[0] == then

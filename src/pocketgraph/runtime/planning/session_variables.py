@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import PocketgraphError
@@ -274,21 +275,28 @@ def _is_reference(op: str) -> bool:
 
 
 def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str, list[str]]:
-    """The nodes that write to each variable that is written to; found by the references that their ops take."""
+    """The nodes that write to each variable that is written to; found by the references that their ops take, also on
+    a branch or in a loop."""
     found: dict[str, list[str]] = {}
-    takes: dict[str, bool] = {}
-    for name, item in items.items():
-        op = item.node.op
-        if not any(endpoint.node in variables for endpoint in item.data):
-            continue
-        if op not in takes:
-            definition = opdefs.find(op)
-            takes[op] = op not in REFERENCES and definition is not None and any(arg.is_ref for arg in definition.inputs)
-        if takes[op]:
-            for endpoint in item.data:
-                if endpoint.node in variables:
-                    found.setdefault(endpoint.node, []).append(name)
+    readers = consumers(items, ())
+    for variable in variables:
+        passes = partial(_is_or_passes, items, variable)
+        holders = set(closure([variable], lambda name: readers.get(name, ()), passes))
+        for name in dict.fromkeys(reader for holder in holders for reader in readers.get(holder, ())):
+            op = items[name].node.op
+            if op not in REFERENCES and _takes_references(op) and any(e.node in holders for e in items[name].data):
+                found.setdefault(variable, []).append(name)
     return found
+
+
+def _is_or_passes(items: Mapping[str, Item], variable: str, name: str) -> bool:
+    return name == variable or items[name].node.op in REFERENCES
+
+
+@cache
+def _takes_references(op: str) -> bool:
+    definition = opdefs.find(op)
+    return definition is not None and any(arg.is_ref for arg in definition.inputs)
 
 
 def _behind(items: Mapping[str, Item], written: Mapping[str, list[str]], bits: Mapping[str, int]) -> dict[str, int]:
