@@ -59,3 +59,9 @@ def test_arguments_whose_double_is_infinite(op: str, expected: list[float]) -> N
     """TensorFlow 2.21's numbers."""
     (found,) = evaluate(Node("n", op, (), {"T": DType.named("double")}), (np.array([1e308, -1e308]),))
     np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_j1_of_negative_zero() -> None:
+    """TensorFlow 2.21's sign."""
+    (found,) = evaluate(Node("n", "BesselJ1", (), {"T": DType.named("float")}), (np.float32([0.0, -0.0]),))
+    assert np.signbit(found).tolist() == [False, True]

@@ -135,7 +135,7 @@ def bessel_j(order: int, x: Array) -> Array:
         return np.asarray((np.cos(inner) if order == 0 else np.sin(inner) * np.sin(angles)).mean(axis=1))
 
     found = _pieces(size, (size <= LARGE, small), (size > LARGE, lambda v: _waves(order, v)[0]))  # at infinity NaN
-    return np.where((x < 0) & (order == 1), -found, found)
+    return np.where(np.signbit(x) & (order == 1), -found, found)
 
 
 def bessel_y(order: int, x: Array) -> Array:
