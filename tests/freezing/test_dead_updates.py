@@ -953,6 +953,48 @@ def test_a_branch_goes_on_waiting_where_an_assignment_is_dropped() -> None:
             assert session.run(["y"], {"x": np.float32(1), "p": np.bool_(p)})[0] == expected
 
 
+def test_a_loop_in_a_branch_goes_on_turning_where_an_assignment_is_dropped() -> None:
+    """A pivot for the branch would stand outside of the loop, whose nodes TensorFlow 1.15 lets wait for none there."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        p = Placeholder(dtype=bool, shape=[])
+        same = Identity(p, T=bool)
+        v = VariableV2(dtype=float, shape=[])
+        read = Identity(v, T=float)
+        v_way = RefSwitch(v, same, T=float)
+        v_in = RefEnter(v_way:1, T=float, frame_name="loop", is_constant=true)
+        pivot = Switch(p, p, T=bool)
+        taken = Identity(pivot:1, T=bool)
+        zero = Const(int32 0, ^taken)
+        at_in = Enter(zero, T=int32, frame_name="loop")
+        at = Merge(at_in, next, T=int32, N=2)
+        x_way = Switch(x, same, T=float)
+        sum_in = Enter(x_way:1, T=float, frame_name="loop")
+        sum = Merge(sum_in, next_sum, T=float, N=2)
+        three = Const(int32 3, ^at)
+        less = Less(at, three, T=int32)
+        go = LoopCond(less)
+        at_way = Switch(at, go, T=int32)
+        sum_way = Switch(sum, go, T=float)
+        sum_here = Identity(sum_way:1, T=float)
+        at_here = Identity(at_way:1, T=int32)
+        one = Const(int32 1, ^at_here)
+        more = AddV2(at_here, one, T=int32)
+        next = NextIteration(more, T=int32)
+        write = AssignAdd(v_in, sum_here, T=float)
+        next_sum = RefNextIteration(write, T=float)
+        end = Exit(sum_way, T=float)
+        done = Merge(x_way, end, T=float, N=2)
+        half = Const(float 0.5, ^done)
+        y = AddV2(read, half, T=float)
+    """)
+    stored = {"v": Tensor.from_numpy(np.float32(2))}
+    report = freeze_with_report(graph, "y", stored, control_flow="lower", repair=["updates", "references"])
+    for p in (True, False):
+        with Session(report.graph) as session:
+            assert session.run(["y"], {"x": np.float32(1), "p": np.bool_(p)})[0] == 2.5
+
+
 def test_what_reads_a_dropped_assignments_reference_reads_its_variable() -> None:
     """The values are those of TensorFlow 1.15's session; the view was refused, as its input was gone."""
     graph = parse("""

@@ -61,7 +61,7 @@ def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[s
                                                         yes = Const(float 5.0, ^count)
 
     What is assigned is passed on, or the variable where its value is taken. A pivot is put in where neither is on each
-    of the assignment's branches.
+    of the assignment's branches; in a loop, in which none can stand, what was assigned is waited for.
 
     Args:
         dead: names of assignments.
@@ -77,9 +77,9 @@ def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[s
     for node in graph:
         is_lost = ways.get(node.name) != alone.get(node.name)
         needed |= {ref[1:] for ref in node.control_inputs if is_lost or ref[1:] in loops}
-        given = {node_name(ref) for ref in node.data_inputs}
-        needed |= given if is_lost else set()
-        taken |= given
+        sources = {node_name(ref) for ref in node.data_inputs}
+        needed |= sources if is_lost else set()
+        taken |= sources
     held: dict[str, Node] = {}
     for name in needed.intersection(dead):
         if name in loops or ways.get(name):
@@ -87,12 +87,16 @@ def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[s
             place = 0 if name in taken and opdefs.output_dtypes(graph[name]) else 1 if count > 1 else None
             held[name] = _passing(graph[name], place)
     rest = {*dead} - held.keys()
+    given = {name: graph[name].data_inputs for name in held}
     graph = graph.map_nodes(lambda node: held.get(node.name, node).without_waits(rest))
     left = on_branches(graph) if ways else {}
     names = set(graph.nodes)
     nodes = list[Node]()
     for node in graph:
         missing = sorted(ways.get(node.name, set()) - left.get(node.name, set())) if node.name in held else []
+        if missing and node.name in loops:
+            node = node.replace(inputs=[*node.inputs, *(f"^{node_name(ref)}" for ref in given[node.name][1:])])
+            missing = []
         for predicate, port in (way.split(" ") for way in missing):
             operand = predicate.removesuffix(":0")
             switch = Node(claim_name(f"{node.name}/way", names), "Switch", [operand, operand], {"T": BOOL})
