@@ -8,6 +8,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
 
@@ -48,3 +49,24 @@ def test_a_file_of_fixed_sizes_says_those_that_it_took_from_arrays(form: str) ->
     assert said == (
         ["the model leaves sizes open, and the file has [1, 5, 2, 3] for 'x', as samples have"] * (form != "pb")
     )
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weights"])
+def test_a_file_of_few_bits_takes_any_batch(mode: str) -> None:
+    """Given: a picture's windows, then a layer over all of it. Result: seven pictures give what each gives alone."""
+    rng = np.random.default_rng(0)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,6,6,3])
+        kernel = Const(float {rng.normal(size=(3, 3, 3, 4)).round(2).tolist()})
+        sums = Conv2D(x, kernel, T=float, strides=[1,2,2,1], padding="SAME")
+        sizes = Const(int32 [-1, 36])
+        rows = Reshape(sums, sizes, T=float, Tshape=int32)
+        weights = Const(float {rng.normal(size=(36, 5)).round(2).tolist()})
+        y = MatMul(rows, weights, T=float)
+    """)
+    samples = rng.normal(size=(12, 6, 6, 3)).astype(np.float32)
+    made = pocketgraph.quantize(graph, {"x": samples}, outputs=["y"], mode=mode)
+    runner = PlainRunner(made.to_bytes(), 1, is_bare=False)
+    alone = [runner.run([samples[at : at + 1]])[0] for at in range(7)]
+    runner.resize({0: (7, 6, 6, 3)})
+    np.testing.assert_allclose(runner.run([samples[:7]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)

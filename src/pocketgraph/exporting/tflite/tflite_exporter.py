@@ -32,8 +32,10 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value, passed_through
+from pocketgraph.litert.sizes.open_batch import with_open_batch
 from pocketgraph.litert.writing import operator_versions
 from pocketgraph.litert.writing.writer import CUSTOM, Contents, EntrySignature, file_pieces
+from pocketgraph.quantization.batch_proof import serves_batches
 from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed
@@ -129,7 +131,7 @@ class _Subgraph:
     entry: EntryPoint
     program: Program
     opened: Opened | None = None
-    shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -159,8 +161,6 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: Sequenc
     opened: Opened | None = None
     if how.mode == "static":
         program, notes = quantized_program(entry, model, io=how.io, activations=how.activations)
-        if not all(port.is_fixed for port in entry.inputs):
-            notes.append("open sizes are fixed to those of the samples")
     else:
         if not how.fixed and not how.custom and not entry.writes:
             opened, said = open_program(entry.whole, model, refused)
@@ -181,14 +181,39 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: Sequenc
         program = with_quantized_weights(program, dynamic=True)
     notes += port_notes(entry.whole, program)
     program = as_written(program)
-    shapes = opened.shapes if opened is not None else {}
-    program, shapes = _named(program, entry.whole, shapes)
+    program, shapes = _named(program, entry.whole, opened.shapes if opened is not None else {})
+    if how.mode == "static" and not all(port.is_fixed for port in entry.inputs):
+        program, shapes, fixed = _of_any_batch(program, entry, model, how)
+        notes += fixed
     return _Subgraph(entry, program, opened, shapes, notes)
 
 
+def _of_any_batch(
+    program: Program, entry: EntryPoint, model: ExportModel, how: _How
+) -> tuple[Program, Mapping[Value, tuple[int, ...]], list[str]]:
+    """A program in eight bits whose batch is open where samples show that it serves others; its open shapes, and what
+    is to be said of sizes that are fixed."""
+    assert model.samples is not None
+    samples, names = model.samples, [port.name for port in entry.inputs]
+    is_open = [port.shape is not None and port.shape[:1] == (None,) for port in entry.inputs]
+    closed = [port.name for port in entry.inputs if port.shape is None or None in port.shape[1:]]
+    is_proven = not how.fixed and serves_batches(
+        program,
+        is_open,
+        model.graph,
+        ([port.tensor for port in entry.inputs], entry.fetches),
+        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+        model.threads,
+    )
+    if not is_proven:
+        return program, {}, ["open sizes are fixed to those of the samples"]
+    said = f"open sizes but for the batch are fixed to those of the samples: {', '.join(closed)}"
+    return *with_open_batch(program, is_open), [said] if closed else []
+
+
 def _named(
-    program: Program, entry: EntryPoint, shapes: dict[Value, tuple[int, ...]]
-) -> tuple[Program, dict[Value, tuple[int, ...]]]:
+    program: Program, entry: EntryPoint, shapes: Mapping[Value, tuple[int, ...]]
+) -> tuple[Program, Mapping[Value, tuple[int, ...]]]:
     """The program with public names for what goes in and out, and an operation that makes each output.
 
     LiteRT passes neither inputs nor the same result twice straight through; these are reshaped to their own shape.
