@@ -1020,3 +1020,22 @@ def test_eight_bits_whose_rows_count_for_each_other_keep_their_batch(across: int
     samples = {"x": np.random.default_rng(0).uniform(-1, 1, (8, 4)).astype(np.float32)}
     made = pocketgraph.export(graph, tmp_path / "net.tflite", mode="static", samples=samples)
     assert any("fixed" in note for note in made.notes) == (across == 0)
+
+
+def test_a_length_that_another_input_has_is_not_that_of_a_short_one(tmp_path: pathlib.Path) -> None:
+    """Given: twice x, repeated by the length of y. Result: no file that makes one row of one row and five others."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,6])
+        y = Placeholder(dtype=float, shape=[?,?,6])
+        shape = Shape(y, T=float, out_type=int32)
+        one = Const(int32 [1])
+        two = Const(int32 [2])
+        length = StridedSlice(shape, one, two, one, T=int32, Index=int32)
+        axis = Const(int32 0)
+        sizes = ConcatV2(one, length, one, axis, T=int32, Tidx=int32, N=3)
+        factor = Const(float 2.0)
+        factors = Fill(sizes, factor, T=float)
+        z = Mul(factors, x, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["z"])
+    assert any("but for the batch are fixed" in note for note in made.notes)
