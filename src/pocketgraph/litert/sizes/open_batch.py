@@ -40,7 +40,7 @@ def with_open_batch(program: Program, is_open: Sequence[bool]) -> tuple[Program,
     Raises:
         NotCertain: an operator cannot be followed.
     """
-    batch = _Batch(value for value, may_change in zip(program.inputs, is_open, strict=True) if may_change)
+    batch = _BatchOpening(value for value, may_change in zip(program.inputs, is_open, strict=True) if may_change)
     operations = [made for operation in program.operations for made in batch.follow(operation)]
     if not batch.turned.keys().isdisjoint(program.outputs):
         raise NotCertain
@@ -51,7 +51,7 @@ def with_open_batch(program: Program, is_open: Sequence[bool]) -> tuple[Program,
     return Program(program.inputs, program.outputs, operations, program.rounded), shapes
 
 
-class _Batch:
+class _BatchOpening:
     """What has the batch, of what was followed so far.
 
     Attributes:
