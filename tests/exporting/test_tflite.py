@@ -475,8 +475,11 @@ def test_eight_bits_with_samples(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(NET, tmp_path / "net.tflite", mode="static", samples=samples)
     assert made.checks[0].outputs[0].mean_relative < 0.02
     file = ModelFile(tmp_path / "net.tflite")
-    assert file.signature("serving_default").inputs["x"].shape == (1, 16, 16, 3)
-    assert any("fixed" in note for note in made.notes)
+    assert file.signature("serving_default").inputs["x"].shape == (-1, 16, 16, 3)
+    assert not any("fixed" in note for note in made.notes)
+    rows = file.run("serving_default", samples)["y"]
+    alone = [file.run("serving_default", {"x": given["x"][at : at + 1]})["y"] for at in range(len(given["x"]))]
+    np.testing.assert_array_equal(rows, np.concatenate(alone))
     pocketgraph.export(NET, tmp_path / "coded.tflite", mode="static", io="int8", samples=samples)
     coded = ModelFile(tmp_path / "coded.tflite")
     info = coded.signature("serving_default").inputs["x"]
@@ -1001,3 +1004,38 @@ def test_lengths_that_other_lengths_do_not_tell_are_fixed(rest: str, tmp_path: p
     """)
     made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
     assert any("fixed" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("across", [0, 1])
+def test_eight_bits_whose_rows_count_for_each_other_keep_their_batch(across: int, tmp_path: pathlib.Path) -> None:
+    """Given: what is left of sums less their mean, over all rows or each row's own. Result: the first is fixed."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float {np.linspace(-1, 1, 24).reshape(4, 6).tolist()})
+        sums = MatMul(x, w, T=float)
+        axis = Const(int32 {across})
+        mean = Mean(sums, axis, T=float, Tidx=int32, keep_dims=true)
+        y = Sub(sums, mean, T=float)
+    """)
+    samples = {"x": np.random.default_rng(0).uniform(-1, 1, (8, 4)).astype(np.float32)}
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", mode="static", samples=samples)
+    assert any("fixed" in note for note in made.notes) == (across == 0)
+
+
+def test_a_length_that_another_input_has_is_not_that_of_a_short_one(tmp_path: pathlib.Path) -> None:
+    """Given: twice x, repeated by the length of y. Result: no file that makes one row of one row and five others."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,6])
+        y = Placeholder(dtype=float, shape=[?,?,6])
+        shape = Shape(y, T=float, out_type=int32)
+        one = Const(int32 [1])
+        two = Const(int32 [2])
+        length = StridedSlice(shape, one, two, one, T=int32, Index=int32)
+        axis = Const(int32 0)
+        sizes = ConcatV2(one, length, one, axis, T=int32, Tidx=int32, N=3)
+        factor = Const(float 2.0)
+        factors = Fill(sizes, factor, T=float)
+        z = Mul(factors, x, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["z"])
+    assert any("but for the batch are fixed" in note for note in made.notes)

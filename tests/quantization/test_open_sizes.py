@@ -8,6 +8,7 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
 
@@ -48,3 +49,55 @@ def test_a_file_of_fixed_sizes_says_those_that_it_took_from_arrays(form: str) ->
     assert said == (
         ["the model leaves sizes open, and the file has [1, 5, 2, 3] for 'x', as samples have"] * (form != "pb")
     )
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weights"])
+def test_a_file_of_few_bits_takes_any_batch(mode: str) -> None:
+    """Given: a picture's windows, then a layer over all of it. Result: seven pictures give what each gives alone."""
+    rng = np.random.default_rng(0)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,6,6,3])
+        kernel = Const(float {rng.normal(size=(3, 3, 3, 4)).round(2).tolist()})
+        sums = Conv2D(x, kernel, T=float, strides=[1,2,2,1], padding="SAME")
+        sizes = Const(int32 [-1, 36])
+        rows = Reshape(sums, sizes, T=float, Tshape=int32)
+        weights = Const(float {rng.normal(size=(36, 5)).round(2).tolist()})
+        y = MatMul(rows, weights, T=float)
+    """)
+    samples = rng.normal(size=(12, 6, 6, 3)).astype(np.float32)
+    made = pocketgraph.quantize(graph, {"x": samples}, outputs=["y"], mode=mode)
+    runner = PlainRunner(made.to_bytes(), 1, is_bare=False)
+    alone = [runner.run([samples[at : at + 1]])[0] for at in range(7)]
+    runner.resize({0: (7, 6, 6, 3)})
+    np.testing.assert_allclose(runner.run([samples[:7]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)
+
+
+def test_steps_are_behind_an_open_batch() -> None:
+    """Given: three steps a row, turned to come first, which a batch of 1 shows no trace of. Result: rows as alone."""
+    rng = np.random.default_rng(0)
+    taken, kept = (rng.normal(size=(4, 4)).round(2).tolist() for _ in range(2))
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,3,4])
+        order = Const(int32 [1, 0, 2])
+        turned = Transpose(x, order, T=float, Tperm=int32)
+        steps = Unpack(turned, T=float, num=3, axis=0)
+        taken = Const(float {taken})
+        kept = Const(float {kept})
+        a = MatMul(steps, taken, T=float)
+        state = Tanh(a, T=float)
+        b = MatMul(steps:1, taken, T=float)
+        b_kept = MatMul(state, kept, T=float)
+        b_sum = Add(b, b_kept, T=float)
+        b_state = Tanh(b_sum, T=float)
+        c = MatMul(steps:2, taken, T=float)
+        c_kept = MatMul(b_state, kept, T=float)
+        c_sum = Add(c, c_kept, T=float)
+        c_state = Tanh(c_sum, T=float)
+        states = Pack(state, b_state, c_state, T=float, N=3, axis=0)
+        y = Transpose(states, order, T=float, Tperm=int32)
+    """)
+    samples = rng.normal(size=(12, 3, 4)).astype(np.float32)
+    runner = PlainRunner(pocketgraph.quantize(graph, {"x": samples}, outputs=["y"]).to_bytes(), 1, is_bare=False)
+    alone = [runner.run([samples[at : at + 1]])[0] for at in range(5)]
+    runner.resize({0: (5, 3, 4)})
+    np.testing.assert_allclose(runner.run([samples[:5]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)

@@ -91,7 +91,7 @@ def _with_open_sizes(graph: Graph, outputs: Sequence[str], shapes: Shapes, known
 
     Where a loop or a branch follows from an open size, the graph is one for that size, and its inputs say so.
     """
-    declared = {name: _declared(graph, name, shape) for name, shape in shapes.items()}
+    declared = {name: declared_sizes(graph, name, shape) for name, shape in shapes.items()}
     if declared == shapes:
         return known.graph
     batch: OpenShapes = {
@@ -106,8 +106,8 @@ def _with_open_sizes(graph: Graph, outputs: Sequence[str], shapes: Shapes, known
     return with_shapes(known.graph, shapes)
 
 
-def _declared(graph: Graph, name: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
-    """The sizes of an input, None for what it leaves open."""
+def declared_sizes(graph: Graph, name: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The sizes of an input, which has this shape, None for what it leaves open."""
     node = graph[node_name(name)]
     if node.op not in PLACEHOLDERS:
         return shape
@@ -233,7 +233,7 @@ def _size_hint(graph: Graph, sizes: Shapes, refusal: Unsupported) -> str:
     """What to do where a shape is open because the model leaves sizes of its inputs open; "" elsewhere."""
     if not refusal.reason.endswith(LATE):
         return ""
-    return size_hint({name: _declared(graph, name, shape) for name, shape in sizes.items()})
+    return size_hint({name: declared_sizes(graph, name, shape) for name, shape in sizes.items()})
 
 
 def size_hint(declared: Mapping[str, Sequence[int | None]]) -> str:

@@ -17,6 +17,7 @@ from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Verdict, notes
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.accuracy_budget import ProgramComparison
+from pocketgraph.quantization.batch_proof import serves_batches
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -25,7 +26,7 @@ from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.report.html_report import to_fragment, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
-from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import as_written, model_bytes
 
 SUFFIXES = (".tflite", ".pb")
 
@@ -68,6 +69,7 @@ class QuantizedModel:
         without: names of steps that were left out.
         progress: told the stage of a measurement, how many steps of it are done, and of how many.
         resume: what an interrupted call had found; its file is deleted when the model is saved.
+        source: the graph whose batch may be open, and of which inputs it is.
         describe: gives the .tflite file with what apps have to know of it; None where that is nothing.
     """
 
@@ -83,6 +85,7 @@ class QuantizedModel:
     without: tuple[str, ...] = ()
     progress: Progress = field(default=silent, repr=False)
     resume: ResumeState | None = field(default=None, repr=False)
+    source: tuple[Graph, Sequence[bool]] | None = field(default=None, repr=False)
     describe: Callable[[], bytes | None] | None = field(default=None, repr=False)
 
     @property
@@ -123,7 +126,17 @@ class QuantizedModel:
             Its content.
         """
         with _output_names(self.program, self.outputs) as program:
-            return model_bytes(program, self.without, metadata)
+            return model_bytes(program, self.without, metadata, self._open_batches)
+
+    @cached_property
+    def _open_batches(self) -> Sequence[bool]:
+        """Of which inputs the file leaves the batch open; none where samples do not show that it serves others."""
+        if self.source is None:
+            return ()
+        graph, is_open = self.source
+        written = as_written(self.program, self.without)
+        ends = [value.name for value in self.exact.inputs], self.outputs
+        return is_open if serves_batches(written, is_open, graph, ends, self.samples, self.threads) else ()
 
     @cached_property
     def _tflite(self) -> bytes:

@@ -51,7 +51,7 @@ from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.fitting.batch_norm_reach import told_other_reach
-from pocketgraph.quantization.float_program import in_float32, lowered_graph
+from pocketgraph.quantization.float_program import declared_sizes, in_float32, lowered_graph, with_feeds
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.ranges import trained_ranges
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
@@ -152,6 +152,7 @@ class Quantizer:
             if not has_place(with_depthwise_affine(self.program), self.graph, self.outputs):
                 self.without += ("depthwise_affine",)
             self.without += steps_without_place(self.program, self.graph, reading.notify)
+        self.values = dict(feeds)
         self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs), dict(stated or {})))
 
     def inner_operations(self) -> list[str]:
@@ -313,9 +314,12 @@ class Quantizer:
                 f"longer ones lose their ends{self.texts.open_elsewhere()}"
             ))  # fmt: skip
         name = "graph" if isinstance(self.model, Graph) else os.path.basename(os.path.normpath(os.fspath(self.model)))
+        graph = self.graphs[0]
+        sizes = [declared_sizes(graph, value.name, value.shape) for value in self.program.inputs]
+        source = with_feeds(graph, self.values), [each[:1] == (None,) for each in sizes]
         return QuantizedModel(
             name, outcome, self.program, self.graph, self.outputs, outcome.samples, self.form, judged, threads,
-            self.without, progress, resume,
+            self.without, progress, resume, source,
         )  # fmt: skip
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.programs import (
     OF_CODES,
@@ -23,8 +24,8 @@ from pocketgraph.exporting.programs import (
     port_notes,
     quantized_program,
 )
-from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata
+from pocketgraph.exporting.tflite.open_size_checks import of_any_batch, why_fixed
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import RESOURCE, UINT8
@@ -38,8 +39,6 @@ from pocketgraph.quantization.conversion.float16_weights import with_half_weight
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed
 from pocketgraph.quantization.weight_only import with_quantized_weights
-from pocketgraph.runtime.comparison.compare import compared
-from pocketgraph.runtime.session import Session
 
 Mode = Literal["float32", "float16", "dynamic", "static"]
 TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
@@ -86,7 +85,11 @@ def written_file(
     while True:
         _write(path, made, packed, model.variables)
         file = ModelFile(path, model.threads)
-        found = {at: why for at, item in enumerate(made) if item.opened and (why := _why_fixed(file, item, model))}
+        found = {
+            at: why
+            for at, item in enumerate(made)
+            if item.opened and (why := why_fixed(partial(_run, file, item.entry), item.entry, item.opened, model))
+        }
         if not found:
             break
         for at, why in found.items():
@@ -98,10 +101,6 @@ def written_file(
     written.run = lambda name, feeds: _run(file, entries[name], feeds)
     written.seconds = file.seconds
     return written
-
-
-DIFFERS = "LiteRT did not give the same with others"
-UNPROVEN = "with others the graph gives NaN or infinity for made-up inputs, which proves nothing"
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class _Subgraph:
     entry: EntryPoint
     program: Program
     opened: Opened | None = None
-    shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -159,8 +158,6 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: Sequenc
     opened: Opened | None = None
     if how.mode == "static":
         program, notes = quantized_program(entry, model, io=how.io, activations=how.activations)
-        if not all(port.is_fixed for port in entry.inputs):
-            notes.append("open sizes are fixed to those of the samples")
     else:
         if not how.fixed and not how.custom and not entry.writes:
             opened, said = open_program(entry.whole, model, refused)
@@ -181,14 +178,16 @@ def _subgraph(entry: EntryPoint, model: ExportModel, how: _How, refused: Sequenc
         program = with_quantized_weights(program, dynamic=True)
     notes += port_notes(entry.whole, program)
     program = as_written(program)
-    shapes = opened.shapes if opened is not None else {}
-    program, shapes = _named(program, entry.whole, shapes)
+    program, shapes = _named(program, entry.whole, opened.shapes if opened is not None else {})
+    if how.mode == "static" and not all(port.is_fixed for port in entry.inputs):
+        program, shapes, fixed = of_any_batch(program, entry, model, fixed=how.fixed)
+        notes += fixed
     return _Subgraph(entry, program, opened, shapes, notes)
 
 
 def _named(
-    program: Program, entry: EntryPoint, shapes: dict[Value, tuple[int, ...]]
-) -> tuple[Program, dict[Value, tuple[int, ...]]]:
+    program: Program, entry: EntryPoint, shapes: Mapping[Value, tuple[int, ...]]
+) -> tuple[Program, Mapping[Value, tuple[int, ...]]]:
     """The program with public names for what goes in and out, and an operation that makes each output.
 
     LiteRT passes neither inputs nor the same result twice straight through; these are reshaped to their own shape.
@@ -283,47 +282,6 @@ def _run(file: ModelFile, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:
     results = file.numbers(entry.name, given)
     types = {port.name: port.dtype.numpy for port in entry.outputs}
     return {name: array.astype(types[name], copy=False) for name, array in results.items()}
-
-
-def _why_fixed(file: ModelFile, item: _Subgraph, model: ExportModel) -> str:
-    """Why open sizes cannot stay open: the file gives other results than the graph for other sizes, or nothing shows
-    that it gives the same; "" where they can."""
-    assert item.opened is not None
-    count = len(item.entry.inputs)
-    other = replace(item.opened.other, inputs=item.opened.other.inputs[:count])
-    is_longer = any(
-        value.shape != port.sizes for value, port in zip(item.program.inputs, item.entry.inputs, strict=False)
-    )
-    why = _why_not(file, item, model, item.entry, "") if is_longer else ""
-    return why or _why_not(file, item, model, other, UNPROVEN)
-
-
-def _why_not(file: ModelFile, item: _Subgraph, model: ExportModel, other: EntryPoint, unproven: str) -> str:
-    """Why the file does not serve these sizes, ``unproven`` where nothing shows whether it does; "" where it does."""
-    held = {port.tensor: model.variables[port.name] for port in item.entry.reads}
-    why = unproven and DIFFERS
-    drawn = made_feeds(other)
-    positive = {name: np.abs(value) if value.dtype.kind == "f" else value for name, value in drawn.items()}
-    for feeds in (drawn, made_feeds(other, plain=True), positive):
-        try:
-            with Session(model.graph, model.threads) as session:
-                wanted = session.run(other.fetches, {**held, **other.by_tensor(feeds)})
-        except PocketgraphError:
-            continue
-        try:
-            given = _run(file, item.entry, feeds)
-        except PocketgraphError:
-            return DIFFERS
-        found = [
-            compared(port.name, [(array, given[port.name])], max(TOLERANCES.values()))
-            for port, array in zip(other.outputs, wanted, strict=True)
-        ]
-        if not all(one.passed for one in found):
-            return DIFFERS
-        if not any(one.unproven for one in found):
-            return ""
-        why = unproven
-    return why
 
 
 def with_variables(program: Program, entry: EntryPoint, init_subgraph: int) -> Program:

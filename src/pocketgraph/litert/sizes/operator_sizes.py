@@ -14,7 +14,7 @@ Sizes: TypeAlias = "tuple[int | None, ...]"
 """A shape; None is a size that is open."""
 Numbers: TypeAlias = "Sequence[int | None]"
 
-ALONG_ONE = frozenset(("SOFTMAX", "LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION"))
+ALONG_ONE = frozenset(("DEQUANTIZE", "LOCAL_RESPONSE_NORMALIZATION", "LOG_SOFTMAX", "QUANTIZE", "SOFTMAX"))
 RESIZES = frozenset(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
 
 

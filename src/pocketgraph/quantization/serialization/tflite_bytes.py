@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +13,7 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
+from pocketgraph.litert.sizes.open_batch import with_open_batch
 from pocketgraph.litert.writing import operator_versions, writer
 from pocketgraph.quantization.program_pass import copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
@@ -36,7 +37,10 @@ FILE_PASSES = (
 
 
 def model_bytes(
-    program: Program, without: Collection[str] = (), metadata: Mapping[str, bytes] = MappingProxyType({})
+    program: Program,
+    without: Collection[str] = (),
+    metadata: Mapping[str, bytes] = MappingProxyType({}),
+    is_open: Sequence[bool] = (),
 ) -> bytes:
     """The program as a LiteRT model file, the passes of the names in ``without`` left out.
 
@@ -44,12 +48,14 @@ def model_bytes(
         program: what the file holds.
         without: names of passes.
         metadata: named bytes that go into the file.
+        is_open: of each input, whether its batch stays open; see ``serves_batches``.
     """
-    written = as_written(program, without)
+    written, shapes = with_open_batch(as_written(program, without), is_open or [False] * len(program.inputs))
     programs = written.programs()
     contents = writer.Contents(
         [written],
         unnamed=set().union(*map(unnamed, programs)),
+        open_shapes=shapes,
         metadata={**operator_versions.needed(programs), **metadata},
         version=operator_versions.version,
     )
