@@ -193,6 +193,9 @@ def test_other_placeholders_are_fed_when_given_and_asked_for_when_not(orange: pa
     np.testing.assert_allclose(labeler.scores(orange), [1, 0.4, 0], atol=1e-6)
     with pytest.raises(UsageError, match="'scores' needs more than a picture; pass feeds keep_prob=VALUE"):
         Labeler(graph, input_layer="x", output_layer="scores")
+    rows = parse(WITH_DROPOUT.replace("<unknown>", "[?,3]"))
+    with pytest.raises(UsageError, match=r"a picture; a Session feeds arrays from Python: keep_prob \[\?,3\]$"):
+        Labeler(rows, input_layer="x", output_layer="scores")  # the option takes one number
 
 
 def test_a_guessed_size_that_does_not_run_is_owned_up_to(orange: pathlib.Path) -> None:

@@ -7,6 +7,7 @@ import pathlib
 import shlex
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command_line import call
@@ -416,3 +417,34 @@ def test_of_records_the_columns_are_told_and_what_takes_numbers_in_their_place(
     said = "'examples' takes records of tf.Example with age; --inputs=parsed takes numbers in their place"
     assert said in capsys.readouterr().out
     assert call("export", tmp_path / "net.pb", "-o", tmp_path / "net.tflite", "--inputs=parsed") == 0
+
+
+CENTRES = """
+    x = Placeholder(dtype=float, shape=[1,40])
+    w = Const(float WEIGHTS)
+    sums = MatMul(x, w, T=float)
+    scores = Reshape(sums, flat, T=float, Tshape=int32)
+    flat = Const(int32 [-1])
+    k = Const(int32 3)
+    best = TopKV2(scores, k, T=float, sorted=true)
+    axis = Const(int32 0)
+    sides = Const(float SIDES)
+    found = GatherV2(sides, best:PLACES, axis, Tparams=float, Tindices=int32, Taxis=int32, batch_dims=0)
+"""
+
+
+def test_no_few_bits_are_proposed_where_answers_are_read_at_places_that_scores_choose(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As detectors by centres of objects: in eight bits other places were the best, and the proposed verify failed."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    weights, sides = rng.normal(size=(40, 64)), rng.normal(size=(64, 4))
+    text = CENTRES.replace("WEIGHTS", str(weights.tolist())).replace("SIDES", str(sides.tolist()))
+    save(parse(text.replace("PLACES", "1")), tmp_path / "centres.pb")
+    transform, verify, _ = proposed("centres.pb", capsys)
+    assert "--transforms=mobile" in transform
+    assert call(*transform) == call(*verify) == 0
+    fixed = text.replace("best:PLACES", "first") + "first = Const(int32 [0, 2])\n"
+    save(parse(fixed + "all = IdentityN(best:0, best:1, found, T=[float, int32, float])"), tmp_path / "plain.pb")
+    assert "--transforms=smallest" in proposed("plain.pb", capsys)[0]

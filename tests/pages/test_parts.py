@@ -54,6 +54,12 @@ def test_names_of_a_model_are_text_in_every_part() -> None:
     assert "default-src 'none'" in page
 
 
+def test_options_in_sentences_are_not_broken_at_their_hyphens() -> None:
+    page = notes(["try it with --data, a pre-trained - or `pocketgraph ship x --input_shape=a:1,2 -o out/`"])
+    assert re.findall(r'<span class="option">([^<]*)</span>', page) == ["--data", "--input_shape=a:1,2"]
+    assert "<code>pocketgraph ship x <span" in page
+
+
 def test_rows_that_differ_in_numbers_share_one() -> None:
     page = table(COLUMNS, rows("x", *(f"step_{n}/mul" for n in range(24)), "y"), is_grouped=True)
     assert page.count('<tbody class="group">') == 1

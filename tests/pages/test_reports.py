@@ -56,12 +56,13 @@ def test_the_verdict_on_a_quantized_model(noise: float, kind: str) -> None:
     assert any("a/<b>" in reason for reason in found.reasons) == (kind != "good"), "who hurts is named"
 
 
-def test_a_model_that_is_no_smaller_does_not_ship() -> None:
-    speed = SizeAndLatency(1000, 1200, 0.002, 0.001, 5, 40, 1)
+def test_a_model_that_is_larger_does_not_ship() -> None:
+    speed = SizeAndLatency(1000, 1200, 0.001, 0.001, 5, 40, 1)
     found = verdict(report(compared(0.01), size=1200), speed)
     assert found.kind == "bad"
-    assert any("no smaller" in reason for reason in found.reasons)
-    slow = SizeAndLatency(1000, 300, 0.001, 0.002, 5, 40, 1)
+    assert any("larger than the float one" in reason for reason in found.reasons)
+    assert verdict(report(compared(0.01)), SizeAndLatency(1000, 300, 0.001, 0.002, 5, 40, 1)).kind == "bad"
+    slow = SizeAndLatency(1_000_000, 300_000, 0.001, 0.002, 5, 40, 1)
     assert verdict(report(compared(0.01)), slow).kind == "fair"
     assert any("2 ms, 1 ms in float" in reason for reason in verdict(report(compared(0.01)), slow).reasons)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,18 @@ def test_the_command_and_the_function_write_the_same_bytes(tmp_path: pathlib.Pat
         made = pocketgraph.quantize(tmp_path / "net.pb", {"x": IMAGES}, outputs=["y"], form=form)  # type: ignore[arg-type]
         made.save(tmp_path / f"function.{form}")
         assert (tmp_path / f"command.{form}").read_bytes() == (tmp_path / f"function.{form}").read_bytes()
+
+
+def test_the_file_of_floats_is_counted_with_what_describes_a_file() -> None:
+    """Labels, counted in the file of eight bits alone, made a small one the larger of the two."""
+    made = pocketgraph.quantize(net(), IMAGES[:24], outputs=["y"])
+    plain = len(made.to_bytes())
+    floats = len(model_bytes(made.exact))
+    described = made.to_described_bytes({"about": bytes(5000)})
+    for measures in (True, False):
+        model = replace(made, describe=lambda: described)
+        assert not measures or model.size_and_latency().float_bytes == floats + len(described) - plain
+        assert model.report.float_bytes == floats + len(described) - plain > floats + 4999
 
 
 def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> None:

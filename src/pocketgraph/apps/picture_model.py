@@ -16,7 +16,7 @@ from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scal
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
-from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PLACEHOLDERS, SAME_ELEMENTS
@@ -293,7 +293,10 @@ def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:
     """Raises UsageError when ``output`` needs a placeholder that is not fed."""
     names = {node_name(tensor) for tensor in fed}
     needed = reachable(graph, [output], stop=names) - names
-    missing = [node.name for node in graph if node.name in needed and node.op in NO_DEFAULT_PLACEHOLDERS]
+    missing = [node for node in graph if node.name in needed and node.op in NO_DEFAULT_PLACEHOLDERS]
     if missing:
-        flags = " ".join(f"{option('feed', 'feeds')} {name}=VALUE" for name in missing[:5])
-        raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=f"pass {flags}")
+        shapes = {node.name: node.shape() or Shape(None) for node in missing}
+        arrays = [f"{name} {shape}" for name, shape in shapes.items() if any(size != 1 for size in shape.dims or ())]
+        flags = " ".join(f"{option('feed', 'feeds')} {name}=VALUE" for name in [*shapes][:5])
+        hint = f"a Session feeds arrays from Python: {', '.join(arrays[:5])}" if arrays else f"pass {flags}"
+        raise UsageError(f"'{node_name(output)}' needs more than a picture", hint=hint)

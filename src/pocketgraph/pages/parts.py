@@ -13,6 +13,7 @@ from pocketgraph.pages.page_glossary import GLOSSARY
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
 TYPED = re.compile(r"`([^`]+)`")
+OPTION = re.compile(r"(?<![\w-])--\w(?:[^\s<]*[^\s<,;:.)])?")
 NUMBERS = re.compile(r"\d+")
 FEWEST = 4  # names that make a group
 
@@ -84,8 +85,8 @@ def words(shown: str, more: str = "") -> Cell:
 
 
 def prose(said: str) -> str:
-    """A sentence of plain text; what stands between backticks is typed."""
-    return TYPED.sub(r"<code>\1</code>", text(said))
+    """A sentence of plain text; what stands between backticks is typed, and options are not broken at their hyphens."""
+    return TYPED.sub(r"<code>\1</code>", OPTION.sub(r'<span class="option">\g<0></span>', text(said)))
 
 
 def cards(figures: Iterable[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pocketgraph.errors import PocketgraphError, UsageError, option, path_of
@@ -147,9 +147,9 @@ class QuantizedModel:
     def report(self) -> QuantizationReport:
         """What each layer lost, and through what; both models are run on some samples for it."""
         measured = self.__dict__.get("_speed")
-        float_size = (
-            measured.float_bytes if measured else len(model_bytes(self.exact)) if self.form == "tflite" else None
-        )
+        float_size = measured.float_bytes if measured else None
+        if self.form == "tflite" and float_size is None:
+            float_size = len(model_bytes(self.exact)) + self._described_bytes
         return report_of(
             self.outcome, self.samples, len(self.to_bytes()), threads=self.threads, progress=self.progress,
             float_size=float_size,
@@ -165,7 +165,13 @@ class QuantizedModel:
 
     @cached_property
     def _speed(self) -> SizeAndLatency:
-        return measure_size_and_latency(self.exact, self.program, len(self._tflite), self.samples, self.threads)
+        found = measure_size_and_latency(self.exact, self.program, len(self._tflite), self.samples, self.threads)
+        return replace(found, float_bytes=found.float_bytes + self._described_bytes)
+
+    @property
+    def _described_bytes(self) -> int:
+        """What says how the file is to be used, as that of floats would, too."""
+        return len(self._tflite) - len(self.to_described_bytes({})) if self.describe is not None else 0
 
     def save(self, path: str | os.PathLike[str], report: str | os.PathLike[str] | None = None) -> None:
         """Writes the model, whole or not at all.

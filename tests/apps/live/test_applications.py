@@ -150,6 +150,16 @@ def test_the_average_decays_as_in_the_camera_example() -> None:
     np.testing.assert_allclose(found, [0, 0.9], atol=0.02)
 
 
+def test_a_thousand_small_shares_are_averaged_whole() -> None:
+    """Cut off at 0.05, all of them became 0, and the page said that the first class has 0.0 %."""
+    average = DecayingAverage()
+    scores = np.full(1001, 0.0009)
+    scores[7] = 0.02
+    for _ in range(30):
+        found = average(scores)
+    np.testing.assert_allclose(found, scores)
+
+
 def test_logits_are_averaged_whole() -> None:
     """Cut off as shares are, those below 0 became 0, and the first class was the best of any picture."""
     average = DecayingAverage()
@@ -266,6 +276,29 @@ def test_a_litert_file_of_vectors_of_one_length_is_an_embedding() -> None:
     """)
     assert is_normalised(graph, "unit")
     assert not is_normalised(graph, "x")
+
+
+@pytest.mark.parametrize(("divided", "kind"), [("d", True), ("w", False)])
+def test_a_length_is_divided_out_behind_any_names(divided: str, kind: bool) -> None:
+    """As Keras writes a unit normalization, whose result several Identity hand on; the root of a constant is a batch
+    normalization's."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,8])
+        w = Const(float [[1], [2], [1], [1], [1], [1], [2], [3]])
+        d = MatMul(x, w, T=float)
+        c = Const(float [1])
+        b = Add(d, c, T=float)
+        squares = Square({divided}, T=float)
+        axes = Const(int32 [1])
+        sums = Sum(squares, axes, T=float, Tidx=int32, keep_dims=true)
+        root = Rsqrt(sums, T=float)
+        most = Minimum(root, c, T=float)
+        unit = Mul(b, most, T=float)
+        one = Identity(unit, T=float)
+        two = Identity(one, T=float)
+        three = Identity(two, T=float)
+    """)
+    assert is_normalised(graph, "three") is kind
 
 
 def test_three_shares_at_each_place_are_classes_and_no_picture() -> None:

@@ -409,6 +409,27 @@ def test_integers_of_64_bits_are_32_on_the_page(tmp_path: pathlib.Path) -> None:
         make_project("web", tmp_path / "model.tflite", tmp_path / "other")
 
 
+def test_yes_and_no_are_numbers_on_the_page(tmp_path: pathlib.Path) -> None:
+    """LiteRT.js reads no bool: the page said so and showed nothing."""
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2])\nc = Const(float [1])\nover = Greater(x, c, T=float)")
+    made = make_project("web", graph, tmp_path / "site", samples={"x": np.float32([[0.5, 2]])})
+    assert "over: int32 on the page, as LiteRT.js has no bool" in made.notes
+    folder = tmp_path / "site" / "public"
+    assert np.fromfile(folder / "golden" / "output_0.bin", "<i4").tolist() == [0, 1]
+    with pocketgraph.Session(folder / "model.tflite") as session:
+        assert np.asarray(session.run("over", {"x": np.float32([[0.5, 2]])})).dtype == np.int32
+
+
+def test_a_file_of_codes_below_zero_is_refused_with_what_helps(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nw = Const(float [[1], [2], [3], [4]])\ny = MatMul(x, w)")
+    samples = {"x": np.linspace(-1, 1, 4, dtype=np.float32)[None]}
+    pocketgraph.export(graph, tmp_path / "model.tflite", mode="static", io="int8", samples=samples)
+    with pytest.raises(
+        UsageError, match=r"feeds and reads no int8, as 'x' is; make the file with io=float or io=uint8"
+    ):
+        make_project("web", tmp_path / "model.tflite", tmp_path / "site")
+
+
 def test_numbers_of_words_in_the_browser(tmp_path: pathlib.Path) -> None:
     make_project("web", parse(WORD_NUMBERS), tmp_path / "site", outputs=["scores", "best"])
     built(tmp_path / "site")

@@ -19,8 +19,8 @@ from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.live.word_recognition import WordRecognizer
 from pocketgraph.datasets.picture_input import PictureInput
 from pocketgraph.formats import tflite
-from pocketgraph.graph import DType, model_file_graph
-from pocketgraph.graph.dtype import FLOAT, INT8, UINT8
+from pocketgraph.graph import model_file_graph
+from pocketgraph.graph.dtype import FLOAT, UINT8
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
@@ -98,23 +98,18 @@ def test_gray_is_what_label_image_takes_for_it(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(np.array(node(script, rgba.tolist(), tmp_path), np.float32), wanted.reshape(-1))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "scale", "zero"),
-    [(INT8, 1 / 127.5, -1), (UINT8, 1 / 127.5, 128), (INT8, 0.0186584, -14), (UINT8, 1 / 255, 0)],
-)
-def test_numbers_become_the_codes_that_a_file_takes(
-    tmp_path: pathlib.Path, dtype: DType, scale: float, zero: int
-) -> None:
+@pytest.mark.parametrize(("scale", "zero"), [(1 / 127.5, 128), (0.0186584, 114), (1 / 255, 0)])
+def test_numbers_become_the_codes_that_a_file_takes(tmp_path: pathlib.Path, scale: float, zero: int) -> None:
     values = np.random.default_rng(9).uniform(-1.5, 1.5, 500).astype(np.float32)
     values[:3] = np.array([0.5, 1.5, -2.5], np.float32) * np.float32(scale)
-    x = Value("x", dtype, (500,), None, Quantization((scale,), (zero,)))
-    y = Value("y", dtype, (500,), None, Quantization((scale,), (zero,)))
+    x = Value("x", UINT8, (500,), None, Quantization((scale,), (zero,)))
+    y = Value("y", UINT8, (500,), None, Quantization((scale,), (zero,)))
     graph = tflite.parse(model_bytes(Program([x], [y], [Operation("ABS", [x], [y])])))
     script = """import { coded, numbers } from "./codes.js";
     HEAD
     const codes = coded(f(given.values), given);
     say([Array.from(codes), Array.from(numbers(codes, given)), Array.from(coded(codes, given))]);"""
-    told = {"values": values.tolist(), "dtype": dtype.name, "scale": float(np.float32(scale)), "zero_point": zero}
+    told = {"values": values.tolist(), "dtype": "uint8", "scale": float(np.float32(scale)), "zero_point": zero}
     codes, meant, again = node(script, told, tmp_path)
     wanted = model_file_graph.coded(graph, "x:0", values)
     np.testing.assert_array_equal(codes, wanted)

@@ -18,7 +18,7 @@ from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, optio
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 from pocketgraph.graph.entry_points import likely_inputs, likely_outputs
-from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, SAME_VALUES
+from pocketgraph.graph.op_traits import NO_DEFAULT_PLACEHOLDERS, PASSES, PLACEHOLDERS, SAME_VALUES
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
@@ -38,7 +38,7 @@ APPLICATIONS = {
 VECTORS = re.compile(r"embed|bottleneck|feature|vector|descriptor|Dropout|PreLogits", re.IGNORECASE)
 """Names of outputs that are no scores."""
 NEAR = 8
-"""Nodes from the end in which its kind shows."""
+"""Nodes that compute, from the end, in which its kind shows."""
 BEST = ("ArgMax", "tfl.arg_max")
 """Not a trait: ends that tell the best class alone; its scores go into them."""
 KEEPING_CLASSES = SAME_VALUES | {"ResizeNearestNeighbor", "tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.squeeze"}
@@ -322,12 +322,12 @@ def is_normalised(graph: Graph, name: str) -> bool:
 
 
 def _leads_from(graph: Graph, name: str, ops: tuple[str, ...]) -> bool:
-    """Whether an op of these is near the end, behind whatever reshapes its results."""
+    """Whether an op of these, on what is fed, is near the end, behind whatever reshapes its results."""
     seen: set[str] = set()
     waiting = [name]
-    while waiting and len(seen) < NEAR:
+    while waiting and sum(graph[each].op not in SAME_VALUES for each in seen) < NEAR:
         node = graph[waiting.pop(0)]
-        if node.op in ops:
+        if node.op in ops and any(graph[each].op in PLACEHOLDERS for each in reachable(graph, [node.name])):
             return True
         seen.add(node.name)
         waiting.extend(node_name(ref) for ref in node.data_inputs if node_name(ref) not in seen)

@@ -18,7 +18,8 @@ class DecayingAverage:
     In each frame what is kept becomes ``decay`` of itself and is dropped at 0.01; to it comes ``1 - decay`` of each
     score over 0.05 (TensorFlow 1.x, contrib/ios_examples/camera).
 
-    Scores below 0 or over 1 are no shares but logits, of which a small one means nothing: these are averaged whole.
+    Scores below 0 or over 1 are no shares but logits, of which a small one means nothing: these are averaged whole, as
+    are those of a frame in which no class has a share over 0.05.
 
     Attributes:
         shares: False once a score was none.
@@ -36,7 +37,7 @@ class DecayingAverage:
             self._kept = scores.copy()
             return scores
         kept = self._kept * self.decay
-        if self.shares:
+        if self.shares and (scores > 0.05).any():  # of a thousand classes often none is
             kept[kept <= 0.01] = 0.0
             scores = np.where(scores > 0.05, scores, 0.0)
         self._kept = kept + scores * (1 - self.decay)

@@ -21,7 +21,7 @@ from pocketgraph.apps.live.word_recognition import may_repeat
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files
-from pocketgraph.apps.projects.web_types import narrow_integers
+from pocketgraph.apps.projects.web_types import cast_for_page
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, UsageError, option
@@ -72,11 +72,11 @@ def write(project: Project, folder: str) -> None:
     """Writes the project.
 
     Raises:
-        UsageError: a detector needs boxes that were not given, a finished file takes or gives int64, or a page for
-            sound would have to compute a spectrum that it does not know.
+        UsageError: a detector needs boxes that were not given, a finished file takes or gives what LiteRT.js
+            lacks, or a page for sound would have to compute a spectrum that it does not know.
     """
     path = os.path.join(folder, "public", "model.tflite")
-    narrow_integers(project)
+    cast_for_page(project)
     kind, _ = chosen(project.model.graph, None, project.app or None, project.labels)
     kind = "speech" if project.model.front is not None else kind
     if kind == "speech" and (spectrum := _other_spectrum(project)):

@@ -12,12 +12,8 @@ from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, Shipment
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
+from pocketgraph.quantization.report.size_and_latency import MUCH_SMALLER, FewerBits
 
-MUCH_FASTER = 0.8  # of the time of floats, for which a larger file ships; less is noise of small models
-SLOWER = 1.2  # of it, from which a file ships only where it is much smaller
-MUCH_SMALLER = 0.5  # of the file of floats
-LITTLE = 100_000  # bytes saved, less of which no slower run is worth
-FELT = 0.05  # milliseconds that a run takes longer; less of them are felt nowhere, and noise
 SMALL = 1_000_000  # bytes of a graph, of a run of which the rest of the process takes a good part of the time
 RUNS = 30  # of each file
 
@@ -59,16 +55,13 @@ def comparison(size: int, float_size: int, time: float, float_time: float) -> tu
         size, float_size: bytes of the two.
         time, float_time: milliseconds of a run.
     """
-    share = time / float_time
-    is_slower = share > SLOWER and time - float_time > FELT
-    slower = f"a run takes {share:.1f} times as long" if is_slower else ""
-    if size > float_size and share >= MUCH_FASTER:
-        larger = f"its file is larger than that of floats, {bytes_text(size)} for {bytes_text(float_size)}"
+    found = FewerBits(float_size, size, float_time / 1e3, time / 1e3)
+    slower = f"a run takes {time / float_time:.1f} times as long" if found.is_slower else ""
+    sizes = bytes_text(size), bytes_text(float_size)
+    if found.is_larger:
+        larger = f"its file is larger than that of floats, {sizes[0]} for {sizes[1]}"
         return True, f"{larger}, and {slower}" if slower else larger
-    if not slower:
-        return False, ""
-    saves_little = size > MUCH_SMALLER * float_size or float_size - size < LITTLE
-    return saves_little, f"{slower} as of floats, for {bytes_text(size)} instead of {bytes_text(float_size)}"
+    return found.is_worse, f"{slower} as of floats, for {sizes[0]} instead of {sizes[1]}" if slower else ""
 
 
 def _times(model: str, floats: str) -> tuple[float, float] | None:

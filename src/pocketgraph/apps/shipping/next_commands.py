@@ -11,11 +11,10 @@ from pocketgraph.apps.live.anchors import ssd_anchors
 from pocketgraph.apps.live.application_choice import chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.shipping.input_sizes import benchmark_command
-from pocketgraph.apps.shipping.shipment import FROZEN, MODEL
+from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, PAGE_TYPES
 from pocketgraph.errors import quoted, quoted_path
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.dtype import INT64
 from pocketgraph.graph.entry_points import likely_inputs
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
@@ -69,7 +68,7 @@ def app_command(folder: str, outputs: Sequence[str], target: str) -> str:
     frozen = os.path.join(folder, FROZEN)
     name = os.path.basename(os.path.normpath(folder))
     place = f"{os.path.normpath(folder)}_{target}" if name not in ("", ".", "..") else f"app_{target}"
-    if target == "web" and _has_int64(graph):
+    if target == "web" and _lacks_types(graph):
         labels = os.path.join(folder, "labels.txt")
         options = f" --outputs={quoted(','.join(outputs))}"
         options += f" --labels={quoted(labels)}" if os.path.isfile(labels) else ""
@@ -79,10 +78,12 @@ def app_command(folder: str, outputs: Sequence[str], target: str) -> str:
     return f"pocketgraph app {target} {quoted_path(os.path.join(folder, MODEL))} -o {quoted(place)}{options}"
 
 
-def _has_int64(graph: Graph) -> bool:
-    """Whether LiteRT.js refuses the file, as numbers of 64 bits go in or come out."""
+def _lacks_types(graph: Graph) -> bool:
+    """Whether LiteRT.js refuses the file for the types that go in or come out."""
     fetches, known = default_fetches(graph), infer(graph)
-    return any(known.dtype(name) is INT64 for name in (*needed_placeholders(graph, fetches), *fetches))
+    return any(
+        known.dtype(name) not in (None, *PAGE_TYPES) for name in (*needed_placeholders(graph, fetches), *fetches)
+    )
 
 
 def _misses_anchors(graph: Graph) -> bool:

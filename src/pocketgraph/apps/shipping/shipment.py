@@ -10,7 +10,7 @@ from pocketgraph.datasets.class_labels import listed_labels
 from pocketgraph.datasets.file_lists import check_is_there
 from pocketgraph.errors import PocketgraphError, UsageError, option, quoted
 from pocketgraph.formats import load
-from pocketgraph.graph.dtype import HALF, INT8, UINT8
+from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32, UINT8
 from pocketgraph.graph.op_traits import ENTER, LOOPS
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
@@ -34,6 +34,8 @@ TARGETS: Mapping[str, str] = {
     "web": "browser",
 }
 """Where it can go, and which of the known devices these are."""
+PAGE_TYPES = (FLOAT, INT32, UINT8)
+"""What LiteRT.js, which runs it in a browser, feeds and reads."""
 MANY_OPERATIONS = 100
 LARGE_SHARE = 0.3  # of the file, from which what describes operations is told of
 

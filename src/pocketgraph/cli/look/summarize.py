@@ -14,7 +14,8 @@ from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, echo_json, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.errors import PocketgraphError, quoted, quoted_path
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.node import further_outputs, node_name
 from pocketgraph.graph.op_traits import ENTER, FEEDS_TRAINING, LOOPS, MATRIX_PRODUCTS, PLACEHOLDERS, ops_with
 from pocketgraph.pages.quantities import bytes_text, counted
@@ -350,13 +351,29 @@ def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
 
 def bears_few_bits(graph: Graph) -> bool:
     """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
-    of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
+    of a loop, where boxes or places are chosen by small differences, nor where the weights are in few bits already."""
     from pocketgraph.runtime.comparison.compared_models import EIGHT_BIT
 
     fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
     ops = {node.op for node in graph} | {node.op for body in graph.functions.values() for node in body.nodes}
     is_written_out = sum(node.op in MATRIX_PRODUCTS for node in graph) > MOST_PRODUCTS
-    return not is_written_out and not any(op in fragile or EIGHT_BIT.match(op) for op in ops)
+    if is_written_out or any(op in fragile or EIGHT_BIT.match(op) for op in ops):
+        return False
+    return not reads_chosen_places(graph)
+
+
+def reads_chosen_places(graph: Graph) -> bool:
+    """Whether floats are gathered from places, such as those of the largest scores, that what layers give decides."""
+    from pocketgraph.graph.order import reachable
+
+    def before(names: Collection[str]) -> list[Node]:
+        return [graph[name] for name in reachable(graph, names, data_only=True, missing_ok=True)]
+
+    jumps = ops_with("discontinuous") | {"ArgMax", "ArgMin"}
+    gathers = [node for node in graph if "Tindices" in node.attrs and node.attr("Tparams") is FLOAT]
+    places = [ref for node in gathers for ref in node.data_inputs[1:2]]
+    choices = [node.name for node in before(places) if node.op in jumps]
+    return any(node.op in ops_with("layer") for node in before(choices))
 
 
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:

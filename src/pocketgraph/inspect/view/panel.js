@@ -156,7 +156,7 @@ function list(title, entries, parent, most = 60) {
   const list = make("ul", undefined, parent);
   for (const [text, small, action, share] of entries.slice(0, most)) {
     const button = make("button", tail(text), make("li", undefined, list));
-    button.title = text; button.dir = "auto";
+    button.title = small ? `${text}\n${small}` : text; button.dir = "auto";
     if (small) { button.append(" "); make("small", small, button); }
     if (share) { const bar = make("span", undefined, button); bar.className = "share"; bar.style.width = `${100 * share}%`; }
     if (action) pressed(button, action); else button.disabled = true;

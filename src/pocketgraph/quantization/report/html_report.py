@@ -179,7 +179,7 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
         drawbacks = speed.drawbacks()
         reasons += drawbacks
         kind = "fair" if drawbacks and kind == "good" else kind
-        kind = "bad" if report.bytes >= report.float_bytes else kind
+        kind = "bad" if speed.is_worse else kind
     if kind == "good" and (judged.count < FEWEST or any(note.startswith("warning:") for note in report.notes)):
         kind = "fair"
     return Verdict(kind, SAID[kind], reasons)

@@ -22,16 +22,49 @@ from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 TURNS, FEWEST_TURNS = 5, 2  # in which both programs are timed one after the other; the least time counts
 ENOUGH_SECONDS = 0.25  # seconds after which no further turn begins, but for the fewest
 SECONDS_PER_TURN = 0.03  # seconds of each turn
-SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
+MUCH_FASTER = 0.8  # of the time of floats, for which a larger file ships; less is noise of small models
+SLOWER = 1.2  # of it, from which a file ships only where it is much smaller
+FELT = 5e-5  # seconds that a run takes longer; less of them are felt nowhere, and noise
+MUCH_SMALLER = 0.5  # of the file of floats
+LITTLE = 100_000  # bytes saved, less of which no slower run is worth
 
 
 @dataclass(frozen=True)
-class SizeAndLatency:
-    """Two programs beside each other.
+class FewerBits:
+    """A file of fewer bits beside that of floats.
 
     Attributes:
-        float_bytes, bytes: of their LiteRT files.
+        float_bytes, bytes: of the two.
         float_seconds, seconds: that they take for one sample.
+    """
+
+    float_bytes: int
+    bytes: int
+    float_seconds: float
+    seconds: float
+
+    @property
+    def is_larger(self) -> bool:
+        """Whether its file is the larger one, and it is not much faster."""
+        return self.bytes > self.float_bytes and self.seconds >= MUCH_FASTER * self.float_seconds
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it takes so much longer that it is felt."""
+        return self.seconds > SLOWER * self.float_seconds and self.seconds - self.float_seconds > FELT
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether floats are the better ones to ship."""
+        saves_little = self.bytes > MUCH_SMALLER * self.float_bytes or self.float_bytes - self.bytes < LITTLE
+        return self.is_larger or (self.is_slower and saves_little)
+
+
+@dataclass(frozen=True)
+class SizeAndLatency(FewerBits):
+    """Two programs beside each other, as LiteRT files.
+
+    Attributes:
         operations: how many the quantized one has.
         weights: how many weights the float one has.
         threads: how many threads computed.
@@ -39,10 +72,6 @@ class SizeAndLatency:
         is_in_float: whether layers compute in floats, with weights that are expanded before.
     """
 
-    float_bytes: int
-    bytes: int
-    float_seconds: float
-    seconds: float
     operations: int
     weights: int
     threads: int
@@ -60,15 +89,15 @@ class SizeAndLatency:
         ]
 
     def drawbacks(self) -> list[str]:
-        """Why it is no gain, a sentence each; none where it is smaller and as fast."""
+        """Why it is no gain, a sentence each; none where it is no larger and as fast."""
         said = []
-        if self.bytes >= self.float_bytes:
+        if self.is_larger:
             said.append(
-                f"the file is no smaller than the float one, because what describes {self.operations} "
+                f"the file is larger than the float one, because what describes {self.operations} "
                 f"operations and their codes is more than {self.weights:,} weights spare; "
                 "the float model is the better one to ship"
             )
-        if self.seconds > SLOWER_RATIO * self.float_seconds:
+        if self.is_slower:
             if self.is_wide:
                 why = (
                     ", because LiteRT computes codes of sixteen bits with plain kernels; "

@@ -194,6 +194,7 @@ async function begin() {
   at("name").textContent = about.name;
   document.title = `${about.name} live`;
   document.body.dataset.kind = about.kind;
+  if (about.hears) view.ariaLabel = "what the microphone hears";
   at("state").textContent = "ready";
   controls(about.settings);
   const picture = !about.hears && about.source === "page" && about.kind !== "benchmark";

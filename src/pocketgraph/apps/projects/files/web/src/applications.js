@@ -46,8 +46,9 @@ class Classify extends Application {
     const scores = given.length === 1 && this.about.labels.length === 2 ? [1 - given[0], given[0]] : given;
     const decay = this.value("decay");
     this.logits ||= !areShares(scores);  // of logits a small one means nothing
+    const isWhole = this.logits || !scores.some((score) => score > 0.05);  // of a thousand classes often none is
     this.kept = this.kept && this.kept.length === scores.length
-      ? this.kept.map((kept, i) => (kept * decay <= 0.01 && !this.logits ? 0 : kept * decay) + (scores[i] > 0.05 || this.logits ? scores[i] * (1 - decay) : 0))
+      ? this.kept.map((kept, i) => (kept * decay <= 0.01 && !isWhole ? 0 : kept * decay) + (scores[i] > 0.05 || isWhole ? scores[i] * (1 - decay) : 0))
       : Array.from(scores);
     const order = this.kept.map((score, i) => [score, i]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).slice(0, this.value("top"));
     const shown = order.filter(([score], place) => place === 0 || this.logits || score > this.value("threshold"));
