@@ -20,12 +20,12 @@ from pocketgraph.formats.keras.layer_writer import (
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.window_layers import convolved, pooling, resized, strided
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 
 def choice(call: OperationCall) -> KerasTensor:
     """Of two tensors by a third."""
-    which = call.tensor(0, "condition")
+    which = call.tensor(0, "condition", like=BOOL)
     one, other = call.operands((1, ("x", "x1")), (2, ("y", "x2")))
     dims = broadcast(which.dims, broadcast(one.dims, other.dims))
     return call.writer.add("SelectV2", which, one, other, dims=dims)

@@ -70,6 +70,18 @@ class OperationCall:
             raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
         return self.writer.const(found, "number", like)
 
+    def tensors(self, *names: str) -> list[KerasTensor]:
+        """The first argument, several tensors, of which arrays become constants."""
+        values = self.argument(0, *names, default=())
+        if not isinstance(values, (list, tuple)) or not all(
+            isinstance(one, KerasTensor | np.ndarray) for one in values
+        ):
+            raise self.writer.refuse("puts together what are no tensors, which is not read")
+        return [
+            one if isinstance(one, KerasTensor) else self.writer.const(one, "number", DType.of_numpy(one.dtype))
+            for one in values
+        ]
+
     def operands(
         self, first: tuple[int, tuple[str, ...]], second: tuple[int, tuple[str, ...]], usual: DType = FLOAT
     ) -> list[KerasTensor]:

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations, axis_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated
+from pocketgraph.formats.keras.composed_operations import RULES as COMPOSED
+from pocketgraph.formats.keras.composed_operations import composed
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -131,10 +133,7 @@ def gelu(call: OperationCall) -> KerasTensor:
 
 
 def concatenation(call: OperationCall) -> KerasTensor:
-    values = call.argument(0, "values", "xs", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
-        raise call.writer.refuse("joins what are no tensors, which is not read")
-    return joined(call.writer, values, int(call.argument(1, "axis", default=-1)))
+    return joined(call.writer, call.tensors("values", "xs"), int(call.argument(1, "axis", default=-1)))
 
 
 def reshaping(call: OperationCall) -> KerasTensor:
@@ -210,9 +209,7 @@ def clipping(call: OperationCall) -> KerasTensor:
 
 
 def stacking(call: OperationCall) -> KerasTensor:
-    values = call.argument(0, "values", "x", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
-        raise call.writer.refuse("stacks what are no tensors, which is not read")
+    values = call.tensors("values", "x")
     values = of_one_type(call.writer, values) if call.writer.model.is_keras_3 else values
     axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
     dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
@@ -299,6 +296,7 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
     "GetItem": slicing,
 }  # fmt: skip
 """How each operation is written."""
+OPERATIONS.update({name: composed(rule, OPERATIONS) for name, rule in COMPOSED.items()})
 
 
 def operated(writer: LayerWriter, name: str) -> KerasTensor | list[KerasTensor]:

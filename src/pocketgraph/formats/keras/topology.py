@@ -259,6 +259,10 @@ class _LayerConfig:
         self.name = str(described.get("name") or self.config["name"])
         self.module = str(described.get("module") or "")
         self._calls = described.get("inbound_nodes", [])
+        if self.operation is not None and self.is_of_keras_3:  # whose mask is an argument as others
+            for call in self._calls:
+                told = call.get("kwargs", {}).items()
+                call["kwargs"] = {"attention_mask" if name == "mask" else name: one for name, one in told}
 
     @property
     def operation(self) -> str | None:
