@@ -92,7 +92,7 @@ def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pa
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 121
+    assert len(NAMES) == 123
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -494,6 +494,7 @@ def made_by(kind: str, **settings: Any) -> dict[str, Any]:
         ("3.15.1", made_by("Sort", module="keras.src.ops.numpy", config={"axis": None}), "is for no single axis"),
         ("2.15.0", made_by("TFOpLambda", config={"function": "linalg.matmul"}, b="m", adjoint_b=True), "has adjoint_b"),
         ("2.15.0", made_by("Dropout", config={"rate": 0.5}, training=True), "is called with training=True"),
+        ("2.15.0", made_by("FixedDropout", config={"rate": 0.5}, training=True), "is called with training=True"),
         ("2.15.0", made_by("LSTM", config={"dropout": 0.5}, training=True), "is called with training=True"),
     ],
 )

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, as_float, contraction, of_one_type, pair
+from pocketgraph.formats.keras.activation_functions import HIDDEN
+from pocketgraph.formats.keras.attention_layers import causal
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, as_float, contraction, of_one_type, pair
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 Operation = Callable[[OperationCall], "KerasTensor | list[KerasTensor]"]
 LETTERS = "abcdefgh", "ijklmnop"
-LEAST = float(np.finfo(np.float32).min * 0.7)
-"""What a score becomes that a mask leaves out."""
 
 
 class Operations:
     """The operations that are read, as functions of tensors and numbers: ``ops.Exp(value)``."""
 
-    def __init__(self, call: OperationCall, known: Mapping[str, Operation]) -> None:
-        self.writer, self._known = call.writer, known
+    def __init__(self, writer: LayerWriter, known: Mapping[str, Operation]) -> None:
+        self.writer, self._known = writer, known
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *given, **named: self._known[name](OperationCall(self.writer, given, named))
@@ -55,7 +55,7 @@ def composed(rule: Callable[..., Any], known: Mapping[str, Operation]) -> Operat
             call.argument(at, one.name, default=None if one.default is Parameter.empty else one.default)
             for at, one in enumerate(places)
         ]
-        made: KerasTensor | list[KerasTensor] = rule(Operations(call, known), *given)
+        made: KerasTensor | list[KerasTensor] = rule(Operations(call.writer, known), *given)
         return made
 
     return written
@@ -66,15 +66,6 @@ def log_add_exp(ops: Operations, x1: Any, x2: Any) -> Any:
     apart = ops.Subtract(one, other)
     more = ops.Log1p(ops.Exp(ops.Negative(ops.Absolute(apart))))
     return ops.Where(ops.Isnan(apart), ops.Add(one, other), ops.Add(ops.Maximum(one, other), more))
-
-
-def is_close(ops: Operations, x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    one, other = ops.alike(x1, x2)
-    if not one.dtype.is_floating:
-        return ops.Equal(one, other)
-    limit = ops.Add(ops.Multiply(ops.Absolute(other), rtol), atol)
-    is_near = ops.LessEqual(ops.Absolute(ops.Subtract(one, other)), limit)
-    return ops.LogicalOr(is_near, ops.LogicalAnd(ops.Isnan(one), ops.Isnan(other))) if equal_nan else is_near
 
 
 def tensor_dot(ops: Operations, x1: Any, x2: Any, axes: Any = 2, *, is_float: bool = False) -> Any:
@@ -108,28 +99,25 @@ def outer(ops: Operations, x1: Any, x2: Any) -> Any:
 def along(ops: Operations, value: Any, whole: KerasTensor, axis: Any) -> Any:
     """What has the sizes of some axes of a tensor, so that it broadcasts to all of them."""
     rank = len(whole.dims)
-    axes = [at % rank for at in pair(axis, 1)]
-    if value is None or len(value.dims if isinstance(value, KerasTensor) else np.shape(value)) == rank:
+    axes = sorted(at % rank for at in pair(axis, 1))
+    dims = value.dims if isinstance(value, KerasTensor) else np.shape(value)
+    if value is None or len(dims) == rank or axes[0] == rank - len(axes):
         return value
     return ops.Reshape(value, [whole.dims[at] if at in axes else 1 for at in range(rank)])
 
 
-def average(ops: Operations, x: Any, weights: Any = None, axis: Any = None) -> Any:
-    if weights is None:
-        return ops.Mean(x, axis)
-    value, weight = ops.floats(*ops.alike(x, weights))
-    weight = weight if axis is None else along(ops, weight, value, axis)
-    return ops.Divide(ops.Sum(ops.Multiply(value, weight), axis), ops.Sum(weight, axis))
+def with_offset(ops: Operations, value: Any, factor: Any, offset: Any, axis: Any) -> Any:
+    """Times a factor for each place along axes, and an offset, where there are any."""
+    value = value if factor is None else ops.Multiply(value, along(ops, factor, value, axis))
+    return value if offset is None else ops.Add(value, along(ops, offset, value, axis))
 
 
 def batch_norm(
     ops: Operations, x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, axis: int = -1,
     epsilon: float = 1e-3,
 ) -> Any:  # fmt: skip
-    mean, variance, offset, scale = (along(ops, one, x, axis) for one in (mean, variance, offset, scale))
-    factor = ops.Rsqrt(ops.Add(variance, epsilon))
-    made = ops.Multiply(ops.Subtract(x, mean), factor if scale is None else ops.Multiply(factor, scale))
-    return made if offset is None else ops.Add(made, offset)
+    deviation = ops.Sqrt(ops.Add(along(ops, variance, x, axis), epsilon))
+    return with_offset(ops, ops.Divide(ops.Subtract(x, along(ops, mean, x, axis)), deviation), scale, offset, axis)
 
 
 def layer_norm(
@@ -138,14 +126,16 @@ def layer_norm(
 ) -> Any:  # fmt: skip
     """By the deviation, and less the mean, which ``rms_scaling`` keeps."""
     centred = ops.Subtract(x, ops.Mean(x, axis, True))
-    made = rms_norm(ops, centred, along(ops, gamma, x, axis), axis, epsilon, shown=x if rms_scaling else centred)
-    return made if beta is None or rms_scaling else ops.Add(made, along(ops, beta, x, axis))
+    made = rms_norm(ops, centred, None, axis, epsilon, shown=x if rms_scaling else centred)
+    return with_offset(ops, made, gamma, None if rms_scaling else beta, axis)
 
 
 def rms_norm(
     ops: Operations, x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-7, *, shown: Any = None
 ) -> Any:
-    made = ops.Multiply(shown or x, ops.Rsqrt(ops.Add(ops.Mean(ops.Square(x), axis, True), epsilon)))
+    """By the root of the mean square along axes, of this or what is ``shown``."""
+    mean = ops.Mean(ops.Square(x), axis, True)
+    made = ops.Multiply(shown or x, ops.Rsqrt(ops.Add(mean, epsilon)))
     return made if scale is None else ops.Multiply(made, scale)
 
 
@@ -161,22 +151,19 @@ def dot_product_attention(
     scores = ops.Multiply(ops.Einsum("btnh,bsnh->bnts", query, key), scale)
     scores = scores if bias is None else ops.Add(scores, bias)
     if is_causal:
-        earlier = band(ops, query.dims[1], key.dims[1], 0)
+        earlier = causal(ops.writer, query, key)
         attention_mask = earlier if attention_mask is None else ops.LogicalAnd(attention_mask, earlier)
-    scores = scores if attention_mask is None else ops.Where(attention_mask, scores, LEAST)
+    scores = scores if attention_mask is None else ops.Where(attention_mask, scores, HIDDEN)
     return ops.Einsum("bnts,bsnh->btnh", ops.Softmax(scores, -1), value)
 
 
-def band(ops: Operations, rows: int | None, columns: int | None, last: int) -> KerasTensor:
-    """Which elements of a matrix lie on a diagonal or below it."""
+def triangle(ops: Operations, x: Any, k: int = 0, *, is_upper: bool = False) -> Any:
+    """What lies on a diagonal of matrices, and below it or above."""
+    rows, columns = x.dims[-2:]
     if rows is None or columns is None:
         raise ops.writer.refuse("has a triangle of open sizes, which is not read")
-    return ops.writer.const(np.tri(rows, columns, last), "band", BOOL)
-
-
-def triangle(ops: Operations, x: Any, k: int = 0, *, is_upper: bool = False) -> Any:
-    below, zeros = band(ops, x.dims[-2], x.dims[-1], k - is_upper), ops.ZerosLike(x)
-    return ops.Where(below, zeros, x) if is_upper else ops.Where(below, x, zeros)
+    below = np.tri(rows, columns, k - is_upper, dtype=bool)
+    return ops.Where(below, *((ops.ZerosLike(x), x) if is_upper else (x, ops.ZerosLike(x))))
 
 
 def differences(ops: Operations, a: Any, n: int = 1, axis: int = -1) -> Any:
@@ -209,11 +196,13 @@ def quantile(
 
 
 RULES: Mapping[str, Callable[..., Any]] = {
-    "Logaddexp": log_add_exp, "Isclose": is_close, "Outer": outer, "Tensordot": tensor_dot, "Dot": dot,
-    "Inner": partial(dot, axis=-1), "Average": average, "Quantile": quantile,
+    "Logaddexp": log_add_exp, "Outer": outer, "Tensordot": tensor_dot, "Dot": dot,
+    "Inner": partial(dot, axis=-1), "Quantile": quantile,
     "Vdot": lambda ops, x1, x2: dot(ops, *(ops.Reshape(one, [-1]) for one in ops.alike(x1, x2))),
     "Ravel": lambda ops, x: ops.Reshape(x, [-1]),
     "Flipud": lambda ops, x: ops.Flip(x, 0), "Fliplr": lambda ops, x: ops.Flip(x, 1),
+    **{name: partial(lambda base, ops, x: ops.Divide(ops.Log(x), np.log(base)), base) for name, base in (
+        ("Log2", 2.0), ("Log10", 10.0))},
     "Exp2": lambda ops, x: ops.Power(2.0, ops.floats(x)),
     "Ptp": lambda ops, x, axis=None, keepdims=False: ops.Subtract(
         ops.Max(x, axis, keepdims), ops.Min(x, axis, keepdims)),
