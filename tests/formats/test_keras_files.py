@@ -314,6 +314,19 @@ def test_words_that_are_in_no_vocabulary_are_errors_where_there_is_no_row_for_th
         session.run(list(graph.outputs), dict(zip(graph.inputs, rows, strict=True)))
 
 
+def test_a_model_of_a_class_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
+    """As the backbones of keras_hub, which tell what they are made with."""
+    path = tmp_path / "model.keras"
+    described = {"class_name": "BertBackbone", "config": {"name": "bert", "num_layers": 2}}
+    with zipfile.ZipFile(path, "w") as file, io.BytesIO() as weights:
+        h5py.File(weights, "w").close()
+        file.writestr("config.json", json.dumps(described))
+        file.writestr("metadata.json", json.dumps({"keras_version": "3.15.1"}))
+        file.writestr("model.weights.h5", weights.getvalue())
+    with pytest.raises(FormatError, match=r"class 'BertBackbone', which is .* give the SavedModel .* model\.export"):
+        pocketgraph.load(path)
+
+
 def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content("words_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:

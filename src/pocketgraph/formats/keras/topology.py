@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, as_float
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, advice, as_float
 from pocketgraph.formats.keras.operation_call import parts
 from pocketgraph.formats.keras.operations import operated, operation
 from pocketgraph.formats.keras.wrappers import (
@@ -110,6 +110,9 @@ class _NestedModel:
             raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
         self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
+        if kind not in MODELS and "layers" not in self.config:
+            said = f"the model is of the class '{kind}', which is its maker's own and does not tell its layers"
+            raise FormatError(said, where=nodes.where, hint=advice(nodes.version))
         self.layers = [_LayerConfig(layer) for layer in self.config["layers"]]
         self.made: dict[tuple[str, int], list[KerasTensor]] = {}
 
@@ -261,8 +264,8 @@ class _LayerConfig:
         self._calls = described.get("inbound_nodes", [])
         if self.operation is not None and self.is_of_keras_3:  # whose mask is an argument as others
             for call in self._calls:
-                told = call.get("kwargs", {}).items()
-                call["kwargs"] = {"attention_mask" if name == "mask" else name: one for name, one in told}
+                call["kwargs"] = {f"attention_{name}" if name == "mask" else name: one
+                                  for name, one in call.get("kwargs", {}).items()}  # fmt: skip
 
     @property
     def operation(self) -> str | None:
@@ -386,9 +389,7 @@ def _sources(call: Any) -> Iterator[_Endpoint]:
             for name in sorted(call):
                 yield from _sources(call[name])
         else:
-            named = (
-                value for name, value in call.get("kwargs", {}).items() if name != "mask"
-            )  # follows from the inputs
+            named = (one for name, one in call.get("kwargs", {}).items() if name != "mask")  # follows from the inputs
             for argument in (*call.get("args", ()), *named, *call.get("items", ())):
                 yield from _sources(argument)
     elif isinstance(call, list):
