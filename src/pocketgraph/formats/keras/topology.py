@@ -33,6 +33,8 @@ _Endpoint = tuple[str, int, int]
 INPUT = "InputLayer"
 CONSTANT = "_CONSTANT_VALUE"
 """What Keras 2 writes in place of a layer where a call's first argument is a number."""
+DAMAGE = LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, StopIteration
+"""What reading a description ends in that is not what Keras writes."""
 DEEPEST = 20
 """How many models may lie in each other."""
 MOST_CALLS = 100_000  # of layers, in one model
@@ -58,15 +60,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-        StopIteration,
-    ) as error:
+    except DAMAGE as error:
         raise FormatError(
             f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None
