@@ -92,7 +92,7 @@ def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pa
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 119
+    assert len(NAMES) == 123
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -314,6 +314,19 @@ def test_words_that_are_in_no_vocabulary_are_errors_where_there_is_no_row_for_th
         session.run(list(graph.outputs), dict(zip(graph.inputs, rows, strict=True)))
 
 
+def test_a_model_of_a_class_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
+    """As the backbones of keras_hub, which tell what they are made with."""
+    path = tmp_path / "model.keras"
+    described = {"class_name": "BertBackbone", "config": {"name": "bert", "num_layers": 2}}
+    with zipfile.ZipFile(path, "w") as file, io.BytesIO() as weights:
+        h5py.File(weights, "w").close()
+        file.writestr("config.json", json.dumps(described))
+        file.writestr("metadata.json", json.dumps({"keras_version": "3.15.1"}))
+        file.writestr("model.weights.h5", weights.getvalue())
+    with pytest.raises(FormatError, match=r"class 'BertBackbone', which is .* give the SavedModel .* model\.export"):
+        pocketgraph.load(path)
+
+
 def test_a_layer_of_ones_own_is_named(tmp_path: pathlib.Path) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content("words_keras3.keras"))) as old, zipfile.ZipFile(held, "w") as new:
@@ -494,6 +507,7 @@ def made_by(kind: str, **settings: Any) -> dict[str, Any]:
         ("3.15.1", made_by("Sort", module="keras.src.ops.numpy", config={"axis": None}), "is for no single axis"),
         ("2.15.0", made_by("TFOpLambda", config={"function": "linalg.matmul"}, b="m", adjoint_b=True), "has adjoint_b"),
         ("2.15.0", made_by("Dropout", config={"rate": 0.5}, training=True), "is called with training=True"),
+        ("2.15.0", made_by("FixedDropout", config={"rate": 0.5}, training=True), "is called with training=True"),
         ("2.15.0", made_by("LSTM", config={"dropout": 0.5}, training=True), "is called with training=True"),
     ],
 )

@@ -20,12 +20,12 @@ from pocketgraph.formats.keras.layer_writer import (
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.formats.keras.window_layers import convolved, pooling, resized, strided
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 
 def choice(call: OperationCall) -> KerasTensor:
     """Of two tensors by a third."""
-    which = call.tensor(0, "condition")
+    which = call.tensor(0, "condition", like=BOOL)
     one, other = call.operands((1, ("x", "x1")), (2, ("y", "x2")))
     dims = broadcast(which.dims, broadcast(one.dims, other.dims))
     return call.writer.add("SelectV2", which, one, other, dims=dims)
@@ -92,11 +92,11 @@ def taken(call: OperationCall) -> KerasTensor:
 
 
 def tiled(call: OperationCall) -> KerasTensor:
-    value, counts = call.tensor(0, "x", "input"), call.argument(1, "repeats", "multiples")
-    if not isinstance(counts, list) or len(counts) != len(value.dims):
+    value, (counts, known) = call.tensor(0, "x", "input"), call.shape(1, "repeats", "multiples")
+    if len(counts) != len(value.dims):
         raise call.writer.refuse("repeats along other axes than the tensor has, which is not read")
-    dims = tuple(None if size is None else size * int(count) for size, count in zip(value.dims, counts, strict=True))
-    return call.writer.add("Tile", value, call.writer.const(counts, "multiples"), dims=dims)
+    dims = tuple(one and count and one * count for one, count in zip(value.dims, known, strict=True))
+    return call.writer.add("Tile", value, call.writer.sizes(counts), dims=dims)
 
 
 def padded(call: OperationCall) -> KerasTensor:
@@ -131,10 +131,8 @@ def split(call: OperationCall) -> list[KerasTensor]:
 
 
 def broadcasted(call: OperationCall) -> KerasTensor:
-    value, sizes = call.tensor(0, "x", "input"), call.argument(1, "shape")
-    if not isinstance(sizes, list) or not all(isinstance(one, int) for one in sizes):
-        raise call.writer.refuse("takes a shape that is computed, which is not read")
-    return call.writer.add("BroadcastTo", value, call.writer.const(sizes, "shape"), dims=tuple(sizes))
+    value, (sizes, dims) = call.tensor(0, "x", "input"), call.shape(1, "shape")
+    return call.writer.add("BroadcastTo", value, call.writer.sizes(sizes), dims=dims)
 
 
 def one_hot(call: OperationCall) -> KerasTensor:
@@ -163,23 +161,15 @@ def leaky_relu(call: OperationCall) -> KerasTensor:
     return call.writer.add("LeakyRelu", call.fraction(), alpha=slope)
 
 
-def logarithm(base: float) -> Callable[[OperationCall], KerasTensor]:
-    def written(call: OperationCall) -> KerasTensor:
-        of_base = call.writer.const(np.log(base), "base", FLOAT)
-        return call.writer.add("RealDiv", call.writer.add("Log", call.fraction()), of_base)
-
-    return written
-
-
 def resize(call: OperationCall) -> KerasTensor:
-    value, sizes = call.tensor(0, "images", "image"), call.argument(1, "size")
+    value, (sizes, _) = call.tensor(0, "images", "image"), call.shape(1, "size")
     told = {name: call.setting(name) for name in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio",
                                                        "preserve_aspect_ratio")}  # fmt: skip
     wrong = [name for name, one in told.items() if one]
-    if call.setting("data_format") == "channels_first" or wrong or len(value.dims) != 4 or not isinstance(sizes, list):
+    if call.setting("data_format") == "channels_first" or wrong or len(value.dims) != 4:
         raise call.writer.refuse(f"resizes with {', '.join(wrong) or 'other axes'}, which is not read")
     method = str(call.argument(2, "interpolation", "method", default="bilinear"))
-    return resized(call.writer, value, [int(one) for one in sizes], method, is_centred=True)
+    return resized(call.writer, value, sizes, method, is_centred=True)
 
 
 def summed(call: OperationCall) -> KerasTensor:
@@ -297,8 +287,7 @@ def largest(call: OperationCall) -> list[KerasTensor]:
 OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]] = {
     "Where": choice, "Swapaxes": swapped, "Moveaxis": moved, "Flip": flipped, "Repeat": repeated, "Take": taken,
     "Tile": tiled, "Pad": padded, "Split": split, "BroadcastTo": broadcasted, "OneHot": one_hot, "Einsum": einsum,
-    "LeakyRelu": leaky_relu, "Log2": logarithm(2),
-    "Log10": logarithm(10), "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
+    "LeakyRelu": leaky_relu, "Resize": resize, "AddN": summed, "Unstack": unstacked, "TopK": largest,
     "MaxPool": windows(pooling), "AveragePool": windows(pooling), "Roll": rolled, "Sort": ordered(0),
     **{name: windows(convolved) for name in ("Conv", "DepthwiseConv", "SeparableConv")},
     "Argsort": ordered(1), "TakeAlongAxis": taken_along,

@@ -114,13 +114,13 @@ def _counts(
     if mask is not None:
         parts.append(mask if mask.dtype is BOOL else writer.add("Cast", mask, DstT=BOOL))
     if is_causal:
-        parts.append(_causal(writer, query, value))
+        parts.append(causal(writer, query, value))
     if not parts:
         return None
     return reduce(lambda one, other: writer.add("LogicalAnd", one, other, dims=broadcast(one.dims, other.dims)), parts)
 
 
-def _causal(writer: LayerWriter, query: KerasTensor, value: KerasTensor) -> KerasTensor:
+def causal(writer: LayerWriter, query: KerasTensor, value: KerasTensor) -> KerasTensor:
     """The values up to each query's own place, [1, queries, values]."""
     steps = []
     for one, axes in ((query, (0, 2)), (value, (0, 1))):

@@ -42,13 +42,15 @@ READS_MASKS_ALONE = frozenset((
 class KerasTensor(NamedTuple):
     """A tensor: its name, its sizes with the batch's first, as far as known, and its element type.
 
-    ``mask`` is a tensor of bools, [batch, time], which says the steps that count; None where all do.
+    ``mask`` is a tensor of bools, [batch, time], which says the steps that count; None where all do. ``sizes`` are what
+    it holds where it is the shape of a tensor, or one size of it: numbers as far as known, else tensors.
     """
 
     ref: str
     dims: Dims
     dtype: DType = FLOAT
     mask: KerasTensor | None = None
+    sizes: list[int | KerasTensor] | int | None = None
 
 
 class ModelNodes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, as_float, of_one_type, pair
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, as_float, of_one_type, pair
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
@@ -69,6 +69,30 @@ class OperationCall:
         if found is None or not isinstance(found, (int, float, list, np.ndarray)):
             raise self.writer.refuse(f"has no argument {' or '.join(names) or place + 1} that is read")
         return self.writer.const(found, "number", like)
+
+    def shape(self, place: int, *names: str, is_open: bool = False) -> tuple[list[int | KerasTensor], Dims]:
+        """An argument that is a shape, whose sizes may be those of tensors, or open, and what is known of it."""
+        told = self.argument(place, *names)
+        told = told.sizes if isinstance(told, KerasTensor) else told
+        if not isinstance(told, list | tuple) or (None in told and not is_open):
+            raise self.writer.refuse("takes a shape that is computed, which is not read")
+        found = [one.sizes if isinstance(one, KerasTensor) and isinstance(one.sizes, int) else one for one in told]
+        if any(isinstance(one, KerasTensor) and one.dtype is not INT32 for one in found):
+            raise self.writer.refuse("takes sizes of other types than int32, which is not read")
+        sizes = [one if isinstance(one, KerasTensor) else -1 if one is None else int(one) for one in found]
+        return sizes, tuple(one if isinstance(one, int) and one >= 0 else None for one in sizes)
+
+    def tensors(self, *names: str) -> list[KerasTensor]:
+        """The first argument, several tensors, of which arrays become constants."""
+        values = self.argument(0, *names, default=())
+        if not isinstance(values, (list, tuple)) or not all(
+            isinstance(one, KerasTensor | np.ndarray) for one in values
+        ):
+            raise self.writer.refuse("puts together what are no tensors, which is not read")
+        return [
+            one if isinstance(one, KerasTensor) else self.writer.const(one, "number", DType.of_numpy(one.dtype))
+            for one in values
+        ]
 
     def operands(
         self, first: tuple[int, tuple[str, ...]], second: tuple[int, tuple[str, ...]], usual: DType = FLOAT

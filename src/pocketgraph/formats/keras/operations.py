@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations, axis_operations
 from pocketgraph.formats.keras.activation_functions import OPS, activated
+from pocketgraph.formats.keras.composed_operations import RULES as COMPOSED
+from pocketgraph.formats.keras.composed_operations import composed
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -61,6 +63,7 @@ NAMES = {
     "gather": "Take", "compat.v1.gather": "Take", "stop_gradient": "Identity", "nn.bias_add": "Add",
     "__operators__.ne": "NotEqual", "__operators__.eq": "Equal", "compat.v1.floor_div": "FloorDivide",
     "math.floor_div": "FloorDivide", "math.acos": "Arccos", "math.asin": "Arcsin", "math.atan": "Arctan",
+    "compat.v1.shape": "Shape", "shape": "Shape",
     "math.acosh": "Arccosh", "math.asinh": "Arcsinh", "math.atanh": "Arctanh",
     "math.is_nan": "Isnan", "math.is_finite": "Isfinite", "math.is_inf": "Isinf", "math.log1p": "Log1p",
 }  # fmt: skip
@@ -131,21 +134,24 @@ def gelu(call: OperationCall) -> KerasTensor:
 
 
 def concatenation(call: OperationCall) -> KerasTensor:
-    values = call.argument(0, "values", "xs", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
-        raise call.writer.refuse("joins what are no tensors, which is not read")
-    return joined(call.writer, values, int(call.argument(1, "axis", default=-1)))
+    return joined(call.writer, call.tensors("values", "xs"), int(call.argument(1, "axis", default=-1)))
 
 
 def reshaping(call: OperationCall) -> KerasTensor:
     value = call.tensor(0, "x", "tensor")
-    wanted = call.argument(1, "newshape", "shape", default=())
-    if not isinstance(wanted, (list, tuple)) or any(isinstance(size, KerasTensor) for size in wanted):
-        raise call.writer.refuse("takes a shape that is computed, which is not read")
-    dims = with_rest(wanted, value.dims)
+    sizes, dims = call.shape(1, "newshape", "shape", is_open=True)
+    if any(isinstance(size, KerasTensor) for size in sizes):
+        return call.writer.add("Reshape", value, call.writer.sizes(sizes), dims=dims)
+    dims = with_rest(dims, value.dims)
     if dims.count(None) > 1:
         raise call.writer.refuse("leaves several sizes open, which is not read")
     return call.writer.reshaped(value, dims)
+
+
+def shape(call: OperationCall) -> KerasTensor:
+    value, told = call.tensor(0, "input"), DType.named(str(call.setting("out_type", default="int32")))
+    made = call.writer.add("Shape", value, dims=(len(value.dims),), out_type=told)
+    return made._replace(sizes=call.writer.all_sizes(value))
 
 
 def expanding(call: OperationCall) -> KerasTensor:
@@ -210,9 +216,7 @@ def clipping(call: OperationCall) -> KerasTensor:
 
 
 def stacking(call: OperationCall) -> KerasTensor:
-    values = call.argument(0, "values", "x", default=())
-    if not isinstance(values, (list, tuple)) or not all(isinstance(one, KerasTensor) for one in values):
-        raise call.writer.refuse("stacks what are no tensors, which is not read")
+    values = call.tensors("values", "x")
     values = of_one_type(call.writer, values) if call.writer.model.is_keras_3 else values
     axis = int(call.argument(1, "axis", default=0)) % (len(values[0].dims) + 1)
     dims = (*values[0].dims[:axis], len(values), *values[0].dims[axis:])
@@ -252,7 +256,9 @@ def slicing(call: OperationCall) -> KerasTensor:
             masks["shrink_axis_mask"] |= 1 << place
             begins, ends, steps = [*begins, part], [*ends, part + 1], [*steps, 1]
     bounds = [call.writer.const(one, name) for one, name in ((begins, "begin"), (ends, "end"), (steps, "step"))]
-    return call.writer.add("StridedSlice", value, *bounds, dims=(*dims, *left), **cast("dict[str, Any]", masks))
+    made = call.writer.add("StridedSlice", value, *bounds, dims=(*dims, *left), **cast("dict[str, Any]", masks))
+    found = value.sizes[parts[0]] if isinstance(value.sizes, list) and parts[0] is not None else None
+    return made._replace(sizes=None if isinstance(found, KerasTensor) else found)
 
 
 def _slice(part: Any) -> Any:
@@ -296,9 +302,10 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
     "Gelu": gelu, "Concatenate": concatenation, "Reshape": reshaping, "ExpandDims": expanding,
     "Squeeze": squeezing, "Transpose": transposition, "Matmul": product, "Cast": casting, "Clip": clipping,
     "OnesLike": alike("OnesLike"), "ZerosLike": alike("ZerosLike"), "Stack": stacking, "FullLike": full_like,
-    "GetItem": slicing,
+    "GetItem": slicing, "Shape": shape,
 }  # fmt: skip
 """How each operation is written."""
+OPERATIONS.update({name: composed(rule, OPERATIONS) for name, rule in COMPOSED.items()})
 
 
 def operated(writer: LayerWriter, name: str) -> KerasTensor | list[KerasTensor]:

@@ -7,8 +7,10 @@ from functools import reduce
 
 import numpy as np
 
+from pocketgraph.formats.keras import composed_operations as composed
 from pocketgraph.formats.keras.activation_functions import HIDDEN, activated, elu, scaled, softmax_along
 from pocketgraph.formats.keras.axis_operations import unit_length
+from pocketgraph.formats.keras.composed_operations import Operations
 from pocketgraph.formats.keras.layer_writer import (
     Dims,
     KerasTensor,
@@ -26,6 +28,7 @@ from pocketgraph.formats.keras.layer_writer import (
     with_rest,
 )  # fmt: skip
 from pocketgraph.formats.keras.operation_call import OperationCall
+from pocketgraph.formats.keras.operations import OPERATIONS
 from pocketgraph.formats.keras.window_layers import with_bias
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT
 
@@ -65,12 +68,12 @@ def batch_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The moments of training, a factor and an offset for each channel; with Keras 1's mode=1 the example's moments."""
     value = as_float(writer, value)
     if writer.config.get("mode") == 1:
-        last = len(value.dims) - 1
-        centred = _centred(writer, value, [last])
-        least = writer.const(float(writer.config.get("epsilon", 1e-3)), "least", FLOAT)
-        deviation = writer.add("AddV2", writer.add("Sqrt", _variance(writer, centred, [last])), least)
-        normed = writer.add("RealDiv", centred, deviation, dims=value.dims)
-        return writer.add("AddV2", writer.add("Mul", normed, writer.weight("gamma")), writer.weight("beta"))
+        ops, epsilon = Operations(writer, OPERATIONS), _epsilon(writer)
+        centred = ops.Subtract(value, ops.Mean(value, -1, True))
+        root = ops.Sqrt(ops.Add(ops.Mean(ops.Square(centred), -1, True), epsilon))
+        normed = ops.Divide(centred, ops.Add(root, epsilon))
+        made: KerasTensor = composed.with_offset(ops, normed, writer.weight("gamma"), writer.weight("beta"), -1)
+        return made
     (axis,) = (one % len(value.dims) for one in pair(writer.config.get("axis", -1), 1))
     epsilon = float(writer.config.get("epsilon", 1e-3))
     mean, variance = (writer.array(f"moving_{name}") for name in ("mean", "variance"))
@@ -99,13 +102,11 @@ def normalization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 def layer_norm(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
     """The moments of the example, over one or more axes."""
-    value = as_float(writer, given)
-    axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
-    centred = _centred(writer, value, axes)
-    if writer.config.get("rms_scaling", False):  # Keras divides by the deviation from the mean, and keeps this
-        made = writer.add("Mul", value, writer.add("Rsqrt", _variance(writer, centred, axes)), dims=value.dims)
-        return writer.add("Mul", made, _along(writer, "gamma", value.dims, axes))
-    made = _with_offset(writer, _by_deviation(writer, centred, axes), axes)
+    value, axis, keeps_mean = as_float(writer, given), writer.config.get("axis", -1), writer.config.get("rms_scaling")
+    gamma, beta = (_factor(writer, name) for name in ("gamma", "" if keeps_mean else "beta"))
+    made: KerasTensor = composed.layer_norm(
+        Operations(writer, OPERATIONS), value, gamma, beta, axis, _epsilon(writer), bool(keeps_mean)
+    )
     if given.dtype.is_integer and writer.model.is_keras_3:  # Keras 3 cuts off the fractions then
         made = as_float(writer, writer.add("Cast", made, DstT=given.dtype))
     return made
@@ -120,14 +121,30 @@ def group_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     if None in after:
         raise writer.refuse(f"has axis={axis}, behind which sizes are open, which is not read")
     grouped = writer.reshaped(value, (*before, groups, count // groups, *after))
-    whole = _standardized(writer, grouped, [at for at in range(1, len(value.dims) + 1) if at != axis])
-    return _with_offset(writer, writer.reshaped(whole, value.dims, value), [axis])
+    axes, ops = [at for at in range(1, len(value.dims) + 1) if at != axis], Operations(writer, OPERATIONS)
+    whole = composed.layer_norm(ops, grouped, axis=axes, epsilon=_epsilon(writer))
+    gamma, beta = (_factor(writer, name) for name in ("gamma", "beta"))
+    made: KerasTensor = composed.with_offset(ops, writer.reshaped(whole, value.dims, value), gamma, beta, axis)
+    return made
 
 
 def rms_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """By the root of the mean square, over one or more axes."""
-    axes = sorted(axis % len(value.dims) for axis in pair(writer.config.get("axis", -1), 1))
-    return writer.add("Mul", _by_deviation(writer, value, axes), _along(writer, "scale", value.dims, axes))
+    ops, axis = Operations(writer, OPERATIONS), writer.config.get("axis", -1)
+    scale = composed.along(ops, writer.weight("scale"), value, axis)
+    made: KerasTensor = composed.rms_norm(ops, value, scale, axis, _epsilon(writer))
+    return made
+
+
+def _epsilon(writer: LayerWriter) -> float:
+    told = writer.config.get("epsilon")
+    return 1e-3 if told is None else float(told)
+
+
+def _factor(writer: LayerWriter, name: str) -> KerasTensor | None:
+    """The factor of each channel, or its offset, where the layer has one."""
+    is_there = name and writer.config.get("scale" if name == "gamma" else "center", True)
+    return writer.weight(name) if is_there else None
 
 
 def layer_scale(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -138,50 +155,6 @@ def layer_scale(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 def unit_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """The length of vectors along axes becomes one."""
     return unit_length(OperationCall(writer, [value], writer.config))
-
-
-def _standardized(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
-    """A tensor less its mean along axes, by its deviation there."""
-    return _by_deviation(writer, _centred(writer, value, axes), axes)
-
-
-def _centred(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
-    """A tensor less its mean along axes."""
-    dims = tuple(1 if axis in axes else size for axis, size in enumerate(value.dims))
-    return writer.add("Sub", value, writer.add("Mean", value, writer.const(axes, "axes"), dims=dims, keep_dims=True))
-
-
-def _by_deviation(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> KerasTensor:
-    """A tensor by the root of its mean square along axes."""
-    return writer.add("Mul", centred, writer.add("Rsqrt", _variance(writer, centred, axes)), dims=centred.dims)
-
-
-def _variance(writer: LayerWriter, centred: KerasTensor, axes: list[int]) -> KerasTensor:
-    """The mean square along axes, and what keeps it from being zero."""
-    dims = tuple(1 if axis in axes else size for axis, size in enumerate(centred.dims))
-    mean = writer.add(
-        "Mean", writer.add("Square", centred), writer.const(axes, "axes"), dims=dims, name="variance", keep_dims=True
-    )
-    told = writer.config.get("epsilon")
-    return writer.add("AddV2", mean, writer.const(1e-3 if told is None else float(told), "epsilon", FLOAT))
-
-
-def _with_offset(writer: LayerWriter, value: KerasTensor, axes: list[int]) -> KerasTensor:
-    """Times the factor of each channel, and its offset, where the layer has them."""
-    if writer.config.get("scale", True):
-        value = writer.add("Mul", value, _along(writer, "gamma", value.dims, axes))
-    if writer.config.get("center", True):
-        value = writer.add("AddV2", value, _along(writer, "beta", value.dims, axes))
-    return value
-
-
-def _along(writer: LayerWriter, name: str, dims: Dims, axes: list[int]) -> KerasTensor:
-    """A weight of the sizes of some axes, so that it broadcasts to all."""
-    if axes == list(range(len(dims) - len(axes), len(dims))):
-        return writer.weight(name)
-    return writer.const(
-        writer.array(name).reshape([dims[at] if at in axes else 1 for at in range(len(dims))]), name, FLOAT
-    )
 
 
 def activation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -390,7 +363,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(MERGES, merge),
     **dict.fromkeys(
         ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout", "GaussianDropout",
-         "GaussianNoise", "ActivityRegularization", "StochasticDepth", "Identity",
+         "FixedDropout", "GaussianNoise", "ActivityRegularization", "StochasticDepth", "Identity",
          "RandomHeight", "RandomWidth"), identity,
     ),
 }  # fmt: skip

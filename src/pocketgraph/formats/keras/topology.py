@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, as_float
+from pocketgraph.formats.keras.layer_writer import Dims, KerasTensor, LayerWriter, ModelNodes, advice, as_float
 from pocketgraph.formats.keras.operation_call import parts
 from pocketgraph.formats.keras.operations import operated, operation
 from pocketgraph.formats.keras.wrappers import (
@@ -33,6 +33,8 @@ _Endpoint = tuple[str, int, int]
 INPUT = "InputLayer"
 CONSTANT = "_CONSTANT_VALUE"
 """What Keras 2 writes in place of a layer where a call's first argument is a number."""
+DAMAGE = LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, StopIteration
+"""What reading a description ends in that is not what Keras writes."""
 DEEPEST = 20
 """How many models may lie in each other."""
 MOST_CALLS = 100_000  # of layers, in one model
@@ -58,15 +60,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
         ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
     except PocketgraphError:
         raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-        StopIteration,
-    ) as error:
+    except DAMAGE as error:
         raise FormatError(
             f"the description of its layers is damaged: {type(error).__name__} {str(error)[:200]}", where=where
         ) from None
@@ -110,6 +104,9 @@ class _NestedModel:
             raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
         self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
+        if kind not in MODELS and "layers" not in self.config:
+            said = f"the model is of the class '{kind}', which is its maker's own and does not tell its layers"
+            raise FormatError(said, where=nodes.where, hint=advice(nodes.version))
         self.layers = [_LayerConfig(layer) for layer in self.config["layers"]]
         self.made: dict[tuple[str, int], list[KerasTensor]] = {}
 
@@ -259,6 +256,10 @@ class _LayerConfig:
         self.name = str(described.get("name") or self.config["name"])
         self.module = str(described.get("module") or "")
         self._calls = described.get("inbound_nodes", [])
+        if self.operation is not None and self.is_of_keras_3:  # whose mask is an argument as others
+            for call in self._calls:
+                call["kwargs"] = {f"attention_{name}" if name == "mask" else name: one
+                                  for name, one in call.get("kwargs", {}).items()}  # fmt: skip
 
     @property
     def operation(self) -> str | None:
@@ -382,9 +383,7 @@ def _sources(call: Any) -> Iterator[_Endpoint]:
             for name in sorted(call):
                 yield from _sources(call[name])
         else:
-            named = (
-                value for name, value in call.get("kwargs", {}).items() if name != "mask"
-            )  # follows from the inputs
+            named = (one for name, one in call.get("kwargs", {}).items() if name != "mask")  # follows from the inputs
             for argument in (*call.get("args", ()), *named, *call.get("items", ())):
                 yield from _sources(argument)
     elif isinstance(call, list):
