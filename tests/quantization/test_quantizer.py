@@ -14,7 +14,7 @@ from PIL import Image
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import GOES_ON, UsageError
 from pocketgraph.graph import Graph, Tensor, const
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.text_format import parse
@@ -135,6 +135,7 @@ def test_weights_alone_need_no_samples(mode: str) -> None:
 def test_an_interrupted_call_goes_on_with_any_number_of_threads(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pocketgraph.quantization import quantized_model
     from pocketgraph.quantization.fitting import weight_fitting
 
     whole = pocketgraph.quantize(net(), IMAGES, outputs=["y"]).to_bytes()
@@ -150,6 +151,11 @@ def test_an_interrupted_call_goes_on_with_any_number_of_threads(
     monkeypatch.setattr(weight_fitting, "fitted_codes", fitted)
     model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place, threads=2, notify=told.append)
     assert told == ["going on from an interrupted call"]
+    with monkeypatch.context() as patch:
+        patch.setattr(quantized_model, "write_atomically", interrupted)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            model.save(tmp_path / "net.tflite")
+    assert getattr(stopped.value, GOES_ON) and place.exists()
     model.save(tmp_path / "net.tflite")
     assert model.to_bytes() == whole
     assert not place.exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -186,18 +186,19 @@ class QuantizedModel:
         place = path_of(path, "what to write")
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
-        content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
-        speed = self.size_and_latency() if report is not None and self.form == "tflite" else None
-        found = self.report if report is not None else None
-        write_atomically(place, content)
-        if found is not None and report is not None:
-            page = os.fspath(report)
-            try:
-                write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
-                write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
-            except PocketgraphError as error:
-                hint = f"the model is written: {place}; make room, or give {option('report')} another place"
-                raise PocketgraphError(error.what, where=error.where, hint=hint) from None
+        with self.resume.kept_when_stopped() if self.resume is not None else nullcontext():
+            content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
+            speed = self.size_and_latency() if report is not None and self.form == "tflite" else None
+            found = self.report if report is not None else None
+            write_atomically(place, content)
+            if found is not None and report is not None:
+                page = os.fspath(report)
+                try:
+                    write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
+                    write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
+                except PocketgraphError as error:
+                    hint = f"the model is written: {place}; make room, or give {option('report')} another place"
+                    raise PocketgraphError(error.what, where=error.where, hint=hint) from None
         if self.resume is not None:
             self.resume.remove()
 

@@ -257,9 +257,10 @@ class Quantizer:
             outcome, found = quantize_within(
                 self.program, samples, len(data), options, budget, judged, progress, kept, of_two=is_single
             )
+            other = told_other_reach(self.program, self.graphs, samples)
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
-        if other := told_other_reach(self.program, self.graphs, samples):
+        if other:
             outcome.notes.insert(0, other)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
         seen = f"that it was calibrated with ({found.of_known_samples()})"
