@@ -61,10 +61,21 @@ def test_a_model_that_is_larger_does_not_ship() -> None:
     found = verdict(report(compared(0.01), size=1200), speed)
     assert found.kind == "bad"
     assert any("larger than the float one" in reason for reason in found.reasons)
-    assert verdict(report(compared(0.01)), SizeAndLatency(1000, 300, 0.001, 0.002, 5, 40, 1)).kind == "bad"
+    small = verdict(report(compared(0.01)), SizeAndLatency(1000, 300, 0.001, 0.002, 5, 40, 1))
+    assert small.kind == "bad"
+    assert any("slower than the float model, for 300 bytes instead of 1,000;" in reason for reason in small.reasons)
     slow = SizeAndLatency(1_000_000, 300_000, 0.001, 0.002, 5, 40, 1)
     assert verdict(report(compared(0.01)), slow).kind == "fair"
-    assert any("2 ms, 1 ms in float" in reason for reason in verdict(report(compared(0.01)), slow).reasons)
+    reasons = verdict(report(compared(0.01)), slow).reasons
+    assert any("2 ms, 1 ms in float" in reason for reason in reasons)
+    assert not any("bytes instead" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("count", "said"), [(9, False), (10, True)])
+def test_what_other_samples_may_give_is_told_once(count: int, said: bool) -> None:
+    found = verdict(report(compared(0.01, count)))
+    assert any("the same best class may be that of" in reason for reason in found.reasons) == said
+    assert ("of others" in found.reasons[0]) != said
 
 
 def test_without_samples_nothing_is_promised() -> None:
@@ -90,6 +101,7 @@ def test_the_verdict_on_evaluated_models() -> None:
     assert finding([exact, broken], 200).kind == "bad"
     assert "right in 90.0% of 200" in finding([exact], 200).words
     assert any("few" in reason for reason in finding([exact, near], 20).reasons)
+    assert [finding([exact, near], samples).kind for samples in (9, 10)] == ["fair", "good"]
     assert finding([], 0).kind == ""
 
 

@@ -12,7 +12,7 @@ from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, Shipment
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
-from pocketgraph.quantization.report.size_and_latency import MUCH_SMALLER, FewerBits
+from pocketgraph.quantization.report.size_and_latency import MUCH_SMALLER, FileComparison
 
 SMALL = 1_000_000  # bytes of a graph, of a run of which the rest of the process takes a good part of the time
 RUNS = 30  # of each file
@@ -55,7 +55,7 @@ def comparison(size: int, float_size: int, time: float, float_time: float) -> tu
         size, float_size: bytes of the two.
         time, float_time: milliseconds of a run.
     """
-    found = FewerBits(float_size, size, float_time / 1e3, time / 1e3)
+    found = FileComparison(float_size, size, float_time / 1e3, time / 1e3)
     slower = f"a run takes {time / float_time:.1f} times as long" if found.is_slower else ""
     sizes = bytes_text(size), bytes_text(float_size)
     if found.is_larger:

@@ -163,7 +163,7 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
         low, high = interval(judged.agreed, judged.count)
         told = (
             f"the same best class may be that of {low:.0%} to {high:.0%}"
-            if judged.width > 1
+            if judged.width > 1 and judged.count >= FEWEST  # of fewer the words tell it
             else "others may lose more"
         )
         reasons.append(f"{counted(judged.count, 'sample is', 'samples are')} few: {told}.")

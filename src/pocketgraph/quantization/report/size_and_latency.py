@@ -30,7 +30,7 @@ LITTLE = 100_000  # bytes saved, less of which no slower run is worth
 
 
 @dataclass(frozen=True)
-class FewerBits:
+class FileComparison:
     """A file of fewer bits beside that of floats.
 
     Attributes:
@@ -54,14 +54,18 @@ class FewerBits:
         return self.seconds > SLOWER * self.float_seconds and self.seconds - self.float_seconds > FELT
 
     @property
+    def saves_little(self) -> bool:
+        """Whether its file is not so much smaller that a slower run is worth it."""
+        return self.bytes > MUCH_SMALLER * self.float_bytes or self.float_bytes - self.bytes < LITTLE
+
+    @property
     def is_worse(self) -> bool:
         """Whether floats are the better ones to ship."""
-        saves_little = self.bytes > MUCH_SMALLER * self.float_bytes or self.float_bytes - self.bytes < LITTLE
-        return self.is_larger or (self.is_slower and saves_little)
+        return self.is_larger or (self.is_slower and self.saves_little)
 
 
 @dataclass(frozen=True)
-class SizeAndLatency(FewerBits):
+class SizeAndLatency(FileComparison):
     """Two programs beside each other, as LiteRT files.
 
     Attributes:
@@ -107,7 +111,8 @@ class SizeAndLatency(FewerBits):
                 why = ", though it computes in floats too: time both again where nothing else runs"
             else:
                 why = f"; {option('mode')}=weights computes in float, and is not measured here: make it and compare"
-            said.append(f"it is slower than the float model{why}")
+            sizes = f", for {self.bytes:,} bytes instead of {self.float_bytes:,}" if self.saves_little else ""
+            said.append(f"it is slower than the float model{sizes}{why}")
         return said
 
 

@@ -328,10 +328,10 @@ class Comparison(Likeness):
         noise = noise_words(self.snr, "signal to noise exact")
         if self.width < 2:
             return f"{noise}, mean error {self.mean_error:.3g}"
-        if not self.has_scores:
-            return f"same class {self.agreement:.2%}"
         low, high = interval(self.agreed, self.count)
         others = f" ({low:.0%} to {high:.0%} of others)" if self.count < FEWEST else ""
+        if not self.has_scores:
+            return f"same class {self.agreement:.2%}{others}"
         return f"same best class {self.agreement:.2%}{others}, KL {self.kl:.4g}, {noise}"
 
 
