@@ -10,6 +10,7 @@ import pytest
 
 import command_line
 from pocketgraph import formats
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.inspect import transform_outcome
@@ -99,6 +100,23 @@ def test_little_left_of_the_results_is_a_warning(tmp_path: pathlib.Path, capsys:
         left = [_decibels(first, second, synthetic_feeds(graph, ["y"], seed)) for seed in range(4)]
     assert f"signal to noise {min(left):.1f} dB" in told
     assert min(left) < left[0]
+
+
+def test_inputs_that_a_graph_refuses_leave_what_others_told() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[4])
+        zero = Const(int32 0)
+        first = Max(x, zero, T=float, Tidx=int32, keep_dims=false)
+        most = Const(float 0.7)
+        fits = Less(first, most, T=float)
+        checked = Assert(fits, first, T=[float])
+        y = Mul(x, factor, ^checked, T=float)
+        factor = Const(float 2.0)
+    """
+    before, after = (parse(each).replace(inputs=["x"], outputs=["y"]) for each in (text, text.replace("2.0", "2.02")))
+    with Session(before) as session, pytest.raises(RunError, match=r"(?i)assert"):
+        session.run(["y"], synthetic_feeds(before, ["y"], 1))
+    assert transform_outcome.decibels_left(before, after) == pytest.approx(40, abs=0.1)
 
 
 def test_what_is_left_of_a_graph_of_many_nodes_is_told_without_planning_them(
