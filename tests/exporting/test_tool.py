@@ -14,13 +14,13 @@ import pytest
 import pocketgraph
 from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, UsageError
-from pocketgraph.exporting import targets, tool
+from pocketgraph.exporting import target_options, targets, tool
 from pocketgraph.exporting.export_verification import DifferenceError
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import CODED_TOLERANCE, Normalization, Written
 from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
-from pocketgraph.exporting.target_options import arguments_of, options_of
+from pocketgraph.exporting.target_options import Option, arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.graph import Signature
@@ -394,6 +394,16 @@ def test_options_come_from_the_exporters_signature() -> None:
         arguments_of(target, {"fixed": "perhaps"})
     with pytest.raises(UsageError, match=r"tflite has no option 'modes'; did you mean 'mode'"):
         arguments_of(target, {"modes": "static"})
+
+
+@pytest.mark.parametrize("value", ["nan", float("nan"), np.float32("inf"), [1.0]])
+def test_an_option_of_a_target_is_a_number(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"bound": Option("bound", float, (), None, "")}
+    monkeypatch.setattr(target_options, "options_of", lambda target: known)
+    for fit in (None, 2, "0.5", np.float32(3)):
+        arguments_of(TARGETS["tflite"], {"bound": fit})
+    with pytest.raises(UsageError, match=r"bound is a number \(float\), not '"):
+        arguments_of(TARGETS["tflite"], {"bound": value})
 
 
 def test_samples_have_to_fit(tmp_path: pathlib.Path) -> None:

@@ -74,14 +74,14 @@ def arguments_of(target: Target, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(option: Option, value: Any) -> Any:
-    if isinstance(value, str) and option.kind is not str:
-        try:
+    try:
+        if isinstance(value, str) and option.kind is not str:
             value = BOOLEANS[value.lower()] if option.kind is bool else option.kind(value)
-            if option.kind is float and not math.isfinite(value):
-                raise ValueError
-        except (KeyError, ValueError):
-            wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
-            raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None
+        if option.kind is float and value is not None and not math.isfinite(value):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
+        raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None
     if option.choices and value not in option.choices:
         raise UsageError(f"{errors.option(option.name)} is one of {', '.join(map(str, option.choices))}, not '{value}'")
     return value
