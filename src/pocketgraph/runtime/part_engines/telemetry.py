@@ -21,7 +21,9 @@ def without_telemetry(engine: str) -> ModuleType:
     Raises:
         ImportError: it is not installed.
     """
-    os.environ.setdefault(VARIABLE, "1")
-    modules: dict[str, Any] = sys.modules
-    modules.setdefault(PACKAGE, None)  # by which Python refuses to import it
+    if engine == "onnxruntime":
+        os.environ.setdefault(VARIABLE, "1")
+    else:
+        modules: dict[str, Any] = sys.modules
+        modules.setdefault(PACKAGE, None)  # by which Python refuses to import it
     return import_module(engine)
