@@ -99,7 +99,7 @@ def test_the_example_shows_elements_of_sixteen_bits(tmp_path: pathlib.Path) -> N
     """)
     pocketgraph.export(graph, tmp_path / "net", target="c")
     np.array([-300, 7, 20], np.int16).tofile(tmp_path / "in.bin")
-    call = [building.compiled(str(tmp_path / "net"), "model", "main"), tmp_path / "in.bin"]
+    call = [building.compiled(str(tmp_path / "net"), "model", "main", str(tmp_path)), tmp_path / "in.bin"]
     shown = subprocess.run(call, capture_output=True, text=True, check=True)
     assert shown.stdout.split()[3:] == ["20", "[0]", "7", "[1]", "-300", "[2]"]
 

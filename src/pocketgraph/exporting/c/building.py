@@ -43,10 +43,10 @@ def compiled(
     folder: str,
     name: str,
     program: str,
+    place: str,
     *,
     flags: Sequence[str] = FLAGS,
     links: Sequence[str] = ("-lm",),
-    place: str | None = None,
 ) -> str:
     """Compiles ``main`` or ``test`` of the library in ``folder`` with the library, and gives the program's path.
 
@@ -54,9 +54,9 @@ def compiled(
         folder: where the library's files are.
         name: of the library.
         program: ``main`` or ``test``.
+        place: the folder of the program.
         flags: of the compiler.
         links: the libraries to link with.
-        place: the folder of the program; by default that of the library.
 
     Raises:
         RunError: there is no compiler, or it refuses.
@@ -64,14 +64,14 @@ def compiled(
     cc = compiler()
     if cc is None:
         raise RunError("there is no C compiler", hint="install one, or set CC to its name")
-    target = os.path.join(place or folder, f"{name}_{program}")
+    target = os.path.join(place, f"{name}_{program}")
     sources = [os.path.join(folder, f"{name}{part}.c") for part in ("", "_weights", f"_{program}")]
     call = [cc, *flags, *sources, *links, "-o", target]
-    done = _ran(call, os.path.dirname(target))
+    done = _ran(call, place)
     if done.returncode and "No space left" in done.stderr:
         raise RunError(
             "there is no room for what the C compiler writes", where=target,
-            hint=f"make some there and in {tempfile.gettempdir()}, or set TMPDIR to a folder that has some",
+            hint="make some there, or set TMPDIR to a folder that has some",
         )  # fmt: skip
     if done.returncode:
         raise RunError(f"the C compiler refuses the library: {done.stderr.strip()[:2000]}", where=f"{name}.c")
@@ -104,7 +104,7 @@ class CExecutable:
         self._weights = os.path.join(self._place.name, f"{name}.weights")
         if os.path.exists(os.path.join(folder, f"{name}.weights")):  # a copy, since the folder is moved in the end
             shutil.copyfile(os.path.join(folder, f"{name}.weights"), self._weights)
-        self._program = compiled(folder, name, "main", flags=flags, links=links, place=self._place.name)
+        self._program = compiled(folder, name, "main", self._place.name, flags=flags, links=links)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input, in the library's types.
