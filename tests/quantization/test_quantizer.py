@@ -56,6 +56,7 @@ def test_the_file_of_floats_is_counted_with_what_describes_a_file() -> None:
         model = replace(made, describe=lambda: described)
         assert not measures or model.size_and_latency().float_bytes == floats + len(described) - plain
         assert model.report.float_bytes == floats + len(described) - plain > floats + 4999
+        assert f": {len(described):,} bytes of {floats + len(described) - plain:,}," in repr(model)
 
 
 def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> None:

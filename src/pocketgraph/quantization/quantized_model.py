@@ -62,7 +62,7 @@ class QuantizedModel:
         exact: the float program.
         graph: the graph that it was lowered from.
         outputs: the tensors that it computes.
-        samples: what it was calibrated with; none for weights alone.
+        samples: what it was calibrated with, or its weights fitted to; perhaps none.
         form: ``tflite`` or ``pb``: a ``tflite`` model has operations that no node of the graph stands for.
         judged: the float program and the eight-bit one beside each other, on samples; None where there were none.
         threads: how many threads to compute with.
@@ -149,7 +149,7 @@ class QuantizedModel:
         measured = self.__dict__.get("_speed")
         float_size = measured.float_bytes if measured else None
         if self.form == "tflite" and float_size is None:
-            float_size = len(model_bytes(self.exact)) + self._described_bytes
+            float_size = self._float_bytes
         return report_of(
             self.outcome, self.samples, len(self.to_bytes()), threads=self.threads, progress=self.progress,
             float_size=float_size,
@@ -172,6 +172,10 @@ class QuantizedModel:
     def _described_bytes(self) -> int:
         """What says how the file is to be used, as that of floats would, too."""
         return len(self._tflite) - len(self.to_described_bytes({})) if self.describe is not None else 0
+
+    @property
+    def _float_bytes(self) -> int:
+        return len(model_bytes(self.exact)) + self._described_bytes
 
     def save(self, path: str | os.PathLike[str], report: str | os.PathLike[str] | None = None) -> None:
         """Writes the model, whole or not at all.
@@ -220,7 +224,7 @@ class QuantizedModel:
     def __repr__(self) -> str:
         program = self.outcome.program
         coded = len(self.outcome.converted.quantized)
-        size = f"{len(self._tflite):,} bytes of {len(model_bytes(self.exact)):,}"
+        size = f"{len(self._tflite):,} bytes of {self._float_bytes:,}"
         layers = (
             f"{coded} of {counted(len(program.operations), 'operation')} in codes" if coded else "weights in few bits"
         )
