@@ -202,7 +202,9 @@ class Quantizer:
             bits=bits, with_tables=self.form == "tflite", rounding=rounding, threads=threads, progress=progress,
         )  # fmt: skip
         outcome.are_forecasts = names is None and gives_actions(self.graphs[0], self.outputs[0])
-        if data is not None and (other := told_other_reach(self.program, self.graphs, samples)):
+        if data is not None and (
+            other := told_other_reach(self.program, self.graphs, samples, are_pictures=data.are_pictures)
+        ):
             outcome.notes.insert(0, other)
         return self.made(outcome, None, threads, progress)
 
@@ -257,7 +259,7 @@ class Quantizer:
             outcome, found = quantize_within(
                 self.program, samples, len(data), options, budget, judged, progress, kept, of_two=is_single
             )
-            other = told_other_reach(self.program, self.graphs, samples)
+            other = told_other_reach(self.program, self.graphs, samples, are_pictures=data.are_pictures)
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         if other:

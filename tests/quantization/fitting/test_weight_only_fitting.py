@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import threading
 from functools import cache
 from typing import Any
@@ -24,7 +23,6 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.fitting import weight_only_fitting
-from pocketgraph.quantization.fitting.batch_norm_reach import told_other_reach
 from pocketgraph.quantization.fitting.weight_only_fitting import (
     least_noise,
     multiplies_codes,
@@ -93,32 +91,6 @@ def trained(settled: float = 1.0, scales: tuple[float, ...] = (1.0,)) -> Graph:
 def program(settled: float = 1.0, scales: tuple[float, ...] = (1.0,)) -> tuple[Program, Graph]:
     lowered, graph = lowered_graph(trained(settled, scales))
     return canonicalize(lowered), graph
-
-
-@pytest.mark.parametrize(
-    ("factor", "is_other"), [(1, False), (2, False), (1 / 4, False), (127.5, True), (1 / 127.5, True)]
-)
-def test_samples_of_another_range_than_in_training_are_told(factor: float, is_other: bool) -> None:
-    graph = trained()
-    lowered, known = lowered_graph(graph, ["y"])
-    samples = [[np.float32(factor) * array for array in sample] for sample in data(12, 7)]
-    told = told_other_reach(lowered, [graph, known], lambda: iter(samples))
-    assert told.startswith("warning: 'xr0:0' is, before any activation, ") == is_other
-    if is_other:
-        assert re.search(r"and was about -\d.* in training, as its batch norm tells: their own range, -[\d.]+ to", told)
-    made = pocketgraph.quantize(graph, np.concatenate([sample[0] for sample in samples]), outputs=["y"])
-    assert any("is another than in training" in note for note in made.notes) == is_other
-
-
-def test_norms_that_were_not_trained_tell_nothing_of_samples() -> None:
-    graph = trained(settled=0)
-    blank = {"xg0": 1.0, "xb0": 0.0}
-    graph = graph.map_nodes(
-        lambda node: const(node.name, np.full(16, blank[node.name], np.float32)) if node.name in blank else node
-    )
-    lowered, known = lowered_graph(graph, ["y"])
-    samples = [[np.float32(1e-6) * array for array in sample] for sample in data(12, 7)]
-    assert told_other_reach(lowered, [graph, known], lambda: iter(samples)) == ""
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
