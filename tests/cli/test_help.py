@@ -118,6 +118,12 @@ def test_no_option_takes_a_number_that_is_none(value: str, capsys: pytest.Captur
                 said = capsys.readouterr().err
                 assert option.opts[0] in said, f"{typed} {option.opts[0]}: {said}"
     assert call("export", "net.pb", "-o", "net.tflite", f"--tolerance={value}") == 2
+    assert "--tolerance" in capsys.readouterr().err
+
+
+def test_a_command_that_is_asked_for_again_keeps_its_options_types() -> None:
+    types = [[option.type for _, command in parts() for option in command.params] for _ in range(2)]
+    assert all(first is second for first, second in zip(*types, strict=True))
 
 
 @pytest.mark.parametrize("instead", FORMER.values())

@@ -140,6 +140,7 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--image=orange.png"], 2, "no graph is given; pass --graph=FROZEN.pb"),
         (["--graph=graph.pb"], 2, "no picture is given; pass --image=PICTURE"),
+        (["--graph=graph.pb", "--image="], 2, "no picture is given; pass --image=PICTURE"),
         (["--graph=none.pb", "orange.png"], 1, "none.pb"),
         (["none.keras", "orange.png"], 1, "none.keras: there is no such file"),
         (["--graph=graph.pb", "none.png"], 1, "none.png: the picture cannot be read: No such file or directory"),

@@ -80,6 +80,21 @@ def test_a_report_as_a_page(model: str, tmp_path: pathlib.Path) -> None:
     assert "<li>kept" in report.read_text("utf-8")
 
 
+def test_a_report_of_a_call_that_is_stopped_says_so(
+    model: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would else praise the old graph that it lies beside."""
+    report = tmp_path / "report.html"
+
+    def stopped(*_: object, **__: object) -> None:
+        assert not report.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pocketgraph.formats.save", stopped)
+    transform(model, tmp_path / "out.pb", "-t", "remove_nodes(op=Identity)", f"--report={report}")
+    assert "nothing was written" in report.read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

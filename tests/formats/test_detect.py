@@ -90,8 +90,17 @@ CONTENTS: list[tuple[Kind, bytes]] = [
             1, wire.bytes_field(1, "scale") + wire.bytes_field(2, "ScaleCalculator") + wire.bytes_field(6, "IN:x")
         ),
     ),
+    (  # a custom op
+        Kind.GRAPH_DEF,
+        wire.bytes_field(
+            1, wire.bytes_field(1, "x") + wire.bytes_field(2, "StepCalculator") + wire.bytes_field(4, "/gpu:0")
+        ),
+    ),
     (Kind.HDF5, b"\x89HDF\r\n\x1a\n" + b"\0" * 20),
     (Kind.KERAS, archive("metadata.json")),
+    (Kind.KERAS, archive("model.weights.h5")),
+    (Kind.ARCHIVE, archive("proj/model.weights.h5")),
+    (Kind.ARCHIVE, archive("proj/metadata.json")),
     (Kind.ARCHIVE, archive("saved_model.pb")),
     (Kind.ARCHIVE, b"\x1f\x8b\x08\0\0\0\0\0"),
     (Kind.NUMPY, archive("weights.npy")),

@@ -58,6 +58,11 @@ def test_options_in_sentences_are_not_broken_at_their_hyphens() -> None:
     page = notes(["try it with --data, a pre-trained - or `pocketgraph ship x --input_shape=a:1,2 -o out/`"])
     assert re.findall(r'<span class="option">([^<]*)</span>', page) == ["--data", "--input_shape=a:1,2"]
     assert "<code>pocketgraph ship x <span" in page
+    page = notes(['pass --y="q"; then --at=<NAME>, or `x --io=uint8`'])
+    assert re.findall(r'<span class="option">(.*?)</span>', page) == [
+        "--y=&quot;q&quot;", "--at=&lt;NAME&gt;", "--io=uint8"
+    ]  # fmt: skip
+    assert "</span></code>" in page
 
 
 def test_rows_that_differ_in_numbers_share_one() -> None:

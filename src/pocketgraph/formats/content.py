@@ -94,7 +94,11 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
     found = of_tail(buffer) or of_magic(head)
     if found is Kind.HDF5 and (path.endswith(KERAS_WEIGHTS) or (b"layer_names" in head and OF_MODEL not in head)):
         return Kind.HDF5_WEIGHTS
-    if found is Kind.ARCHIVE and head.startswith(b"PK") and (path.endswith(".keras") or KERAS_MEMBER in buffer[-4096:]):
+    if (
+        found is Kind.ARCHIVE
+        and head.startswith(b"PK")
+        and (path.endswith(".keras") or holds_member(buffer[-4096:], KERAS_MEMBER))
+    ):
         return Kind.KERAS  # packed by another program, in another order
     if found:
         return found
@@ -139,13 +143,20 @@ def of_magic(head: bytes) -> Kind | None:
         return Kind.ARCHIVE
     found = next((kind for magic, kind in MAGICS if head.startswith(magic)), None)
     if found is Kind.ARCHIVE and head.startswith(b"PK"):
-        if b"metadata.json" in head[:200] or KERAS_MEMBER in head:
+        if holds_member(head[:200], b"metadata.json") or holds_member(head, KERAS_MEMBER):
             return Kind.KERAS
         if head[30:].split(b"\0")[0].partition(b".npy")[1]:
             return Kind.NUMPY
         if b"/data.pkl" in head[:300]:
             return Kind.PICKLE
     return found
+
+
+def holds_member(part: bytes, name: bytes) -> bool:
+    """Whether a part of a zip file has the header of a member of this whole name, or its entry in the directory."""
+    size = re.escape(struct.pack("<H", len(name)))
+    headers = rb"PK(?:\x03\x04.{22}" + size + rb"..|\x01\x02.{24}" + size + rb".{16})"
+    return re.search(headers + re.escape(name), part, re.DOTALL) is not None
 
 
 TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)  # the end of every sstable
@@ -238,8 +249,6 @@ def of_records(buffer: Buffer) -> Kind | None:
 
 
 OP = rb"[A-Za-z_.][\w.>/\-]*"
-OF_MEDIAPIPE = re.compile(rb"(?:\n.[ -~]*)?\x12.\w+Calculator", re.DOTALL)
-"""How a node of its graphs begins, with a name or none, where a NodeDef has its op."""
 LONGEST_OP = 300
 LAST_NODE_FIELD = 7
 MOST_FIELDS = 64  # of a file, looked at to tell what it is
@@ -260,7 +269,7 @@ def of_message(buffer: Buffer) -> Kind | None:
         return None
     kinds = {number: kind for number, kind, _, _ in found}
     first, first_kind, value, stop = found[0]
-    if (first, first_kind) == (1, LEN) and OF_MEDIAPIPE.match(buffer[value:stop]):
+    if (first, first_kind) == (1, LEN) and is_calculator(buffer, value, stop):
         return Kind.MEDIAPIPE
     if (first, first_kind) == (1, LEN) and is_node(buffer, value, stop):
         return Kind.GRAPH_DEF
@@ -308,6 +317,22 @@ def is_node(buffer: Buffer, start: int, stop: int) -> bool:
     except WireError:
         pass
     return False
+
+
+def is_calculator(buffer: Buffer, start: int, stop: int) -> bool:
+    """Whether a node of MediaPipe's graphs lies here: a class of this name where a NodeDef has its op, and no name, or
+    streams and packets where a NodeDef has the device, attrs and where it comes from."""
+    parts: dict[int, bytes] = {}
+    try:
+        for _, number, kind, value, end in wire.fields(buffer, start, stop):
+            if kind == LEN:
+                parts.setdefault(number, buffer[value : min(end, value + LONGEST_OP)])
+    except WireError:
+        pass
+    if re.fullmatch(rb"\w+Calculator", parts.get(2, b"")) is None:
+        return False
+    begun = ((4, b"/"), (5, b"\n"), (6, b"\n"))
+    return 1 not in parts or not all(parts.get(number, begin).startswith(begin) for number, begin in begun)
 
 
 def is_graph(buffer: Buffer, start: int, stop: int) -> bool:

@@ -13,7 +13,7 @@ from pocketgraph.pages.page_glossary import GLOSSARY
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
 TYPED = re.compile(r"`([^`]+)`")
-OPTION = re.compile(r"(?<![\w-])--\w(?:[^\s<]*[^\s<,;:.)])?")
+OPTION = re.compile(r"(?<![\w-])--\w(?:(?:&[#\w]+;|[^\s<&`])*(?:&[#\w]+;|[^\s<&`,;:.)]))?")  # in escaped text
 NUMBERS = re.compile(r"\d+")
 FEWEST = 4  # names that make a group
 

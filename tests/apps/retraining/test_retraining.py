@@ -25,10 +25,11 @@ from pocketgraph.apps.retraining.classifier_metrics import (
     gain_of_last_half,
     learning_curve,
 )
-from pocketgraph.apps.retraining.example_lists import category_of, examples_of, split_share
+from pocketgraph.apps.retraining.example_lists import Example, category_of, examples_of, split_share
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain
+from pocketgraph.apps.retraining.training_features import ExampleFeatures, told_twice
 from pocketgraph.apps.shipping.held_back import held_back_last
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.class_labels import label_of
@@ -57,6 +58,19 @@ def test_the_split_is_the_originals() -> None:
     of_speaker = [f"{place}a5d485dc_nohash_0.wav" for place in ("", "/x/yes/", "words/no/")]
     assert [category_of(path, 3, 20.1) for path in of_speaker] == ["testing"] * 3  # as input_data.py of speech_commands
     assert label_of("/x/Red Roses_2!") == "red roses 2"
+
+
+def test_examples_that_look_the_same_to_the_base_are_told() -> None:
+    """Photos that differ may have features that do not."""
+    kinds = [("a", "training"), ("b", "training"), ("a", "testing"), ("b", "testing")]
+    examples = [Example(f"{row}.png", label, category, "") for row, (label, category) in enumerate(kinds)]
+    features = np.array([[1, 2], [1, 2], [1, 2], [3, 4]], np.float32)
+    places = {"training": np.array([0, 1]), "testing": np.array([2, 3])}
+    same = "which looks the same to the base as 0.png"
+    assert list(told_twice(ExampleFeatures(examples, features, np.array([0, 1, 0, 1]), places))) == [
+        f"1 example is in another class, too, as 1.png, {same}",
+        f"1 example is on both sides of the split, so that the accuracy is too good, as 2.png, {same}",
+    ]
 
 
 def test_folders_of_any_script_have_labels_of_their_own(tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,12 +131,13 @@ def features_of(
 
 
 def told_twice(data: ExampleFeatures) -> Iterator[str]:
-    """Says which examples of two classes are the same, and which of those held back are the same as ones that train."""
+    """Says which examples of two classes look the same to the base, and which held back look so as ones that train."""
     first: dict[bytes, int] = {}
-    pairs = [(row, first.setdefault(made.tobytes(), row)) for row, made in enumerate(data.features)]
-    others = [(row, same) for row, same in pairs if data.classes[row] != data.classes[same]]
-    trains = {*data.places["training"].tolist()}
-    seen = [pair for pair in pairs if pair not in others and len(trains.intersection(pair)) == 1 and pair[0] != pair[1]]
+    digests = (blake2b(made.tobytes(), digest_size=16).digest() for made in data.features)
+    pairs = [(row, same) for row, made in enumerate(digests) if (same := first.setdefault(made, row)) != row]
+    classes, trains = data.classes, {*data.places["training"].tolist()}
+    others = [(row, same) for row, same in pairs if classes[row] != classes[same]]
+    seen = [pair for pair in pairs if classes[pair[0]] == classes[pair[1]] and len(trains.intersection(pair)) == 1]
     for found, harm in (
         (others, "in another class, too"),
         (seen, "on both sides of the split, so that the accuracy is too good"),
@@ -143,7 +145,8 @@ def told_twice(data: ExampleFeatures) -> Iterator[str]:
         if found:
             one, other = (data.examples[row].path for row in found[0])
             verb = "is" if len(found) == 1 else "are"
-            yield f"{counted(len(found), 'example')} {verb} {harm}, as {one}, which is {other}"
+            many = counted(len(found), "example")
+            yield f"{many} {verb} {harm}, as {one}, which looks the same to the base as {other}"
 
 
 class HeadTraining(NamedTuple):

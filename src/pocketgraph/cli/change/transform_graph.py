@@ -119,7 +119,7 @@ def command(
         graph = read_directory(source, names(outputs), notify=say)
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
     _check_names(graph, fed, fetched, is_original=compat == "original")
-    recorder, problem = Recorder() if report else None, ""
+    recorder, problem = Recorder() if report else None, "it was stopped"
     checks = _checks(graph, check or check_inputs is not None, check_inputs, check_tolerance)
 
     applied_rules: list[tool.Applied] = []
@@ -131,25 +131,26 @@ def command(
             if observer is not None:
                 observer(applied)
 
-    with _echoed(tool.log, logging.INFO if verbose else logging.WARNING):
-        try:
+    try:
+        with _echoed(tool.log, logging.INFO if verbose else logging.WARNING):
             before = graph.replace(inputs=fed, outputs=fetched)
             graph = tool.run(before, transforms, compat=compat, observe=observe)
-        except PocketgraphError as error:
-            problem = str(error)
-            raise
-        finally:
-            if recorder is not None:
-                _write_report(report, recorder, source, checks, problem)
-            if applied_rules:
-                _write_view(view, applied_rules, source)
-    if not partial and compat != "original":
-        from pocketgraph.inspect.transform_outcome import check_cut
+        if not partial and compat != "original":
+            from pocketgraph.inspect.transform_outcome import check_cut
 
-        check_cut(before, graph, fed, fetched)
-    size = _size(source)  # now: the result may take its place
-    with _failing_with(f"Saving graph '{out_graph}'"):
-        formats.save(graph, target, text=output_as_text)
+            check_cut(before, graph, fed, fetched)
+        size = _size(source)  # now: the result may take its place
+        with _failing_with(f"Saving graph '{out_graph}'"):
+            formats.save(graph, target, text=output_as_text)
+        problem = ""
+    except PocketgraphError as error:
+        problem = str(error)
+        raise
+    finally:  # after the graph: a report that tells of no problem lies beside the graph that it is about
+        if recorder is not None:
+            _write_report(report, recorder, source, checks, problem)
+        if applied_rules:
+            _write_view(view, applied_rules, source)
     if checks is not None:
         _tell_passed(checks)
     _tell_outcome(before, graph, size, _size(target), transforms, compat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,10 @@ LONGEST = 1e9
 def number(text: str) -> float:
     """A flag's number of seconds, at most ``LONGEST``; text that is no number counts as 0, as in the original."""
     try:
-        return min(LONGEST, max(-LONGEST, float(text)))
+        found = float(text)
     except ValueError:
         return 0.0
+    return 0.0 if math.isnan(found) else min(LONGEST, max(-LONGEST, found))
 
 
 def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, Any]) -> list[tuple[str, object]]:

@@ -19,11 +19,8 @@ FORMER_OPTIONS = {
     "benchmark_model": {  # of TensorFlow Lite's program of this name, and of the first ones for phones
         **dict.fromkeys(("use_gpu", "use_nnapi", "use_xnnpack", "use_hexagon", "use_coreml", "use_caffe2"), "--engine"),
         "input_layer_value_files": "--inputs",
-        "input_layer_value_range": "--input_layer_values",
         "max_secs": "--max_time",
         "enable_op_profiling": "--show_type",
-        "profiling_output_csv_file": "--format_as_csv",
-        "report_peak_memory_footprint": "--show_memory",
     },
     "label_image": {  # of TensorFlow Lite's
         **dict.fromkeys(("model_file", "tflite_model"), "--graph"),

@@ -202,8 +202,8 @@ def named_files(texts: Iterable[str]) -> list[tuple[str, Path]]:
 
 def takes_finite_numbers(option: click.Option) -> None:
     """Has an option refuse NaN, which no range of click's leaves out, and infinities."""
-    if not isinstance(option.type, click.types.FloatParamType):
-        return
+    if not isinstance(option.type, click.types.FloatParamType) or "convert" in vars(option.type):
+        return  # of another type, or it does so already
     option.type = kind = copy.copy(option.type)
     convert = kind.convert
 

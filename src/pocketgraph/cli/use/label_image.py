@@ -68,8 +68,9 @@ def command(
     from pocketgraph.apps.label_image import labeler_of, labelled, pictures_at, without_names
 
     graph, pictures = with_model(graph, pictures, root_dir)
-    paths = [file for path in (*image, *pictures) for file in pictures_at(rooted(root_dir, path))]
-    if not paths:
+    named = (*image, *pictures)
+    paths = [file for path in named for file in pictures_at(rooted(root_dir, path))]
+    if not paths or "" in named:
         raise UsageError("no picture is given", hint="pass --image=PICTURE, or list pictures at the end")
     labeler = labeler_of(rooted(root_dir, graph), labels or (), notify=say, feeds=feeds(how.pop("feed")), **how)
     results: list[dict[str, Any]] = []

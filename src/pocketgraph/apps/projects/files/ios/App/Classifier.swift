@@ -52,9 +52,11 @@ final class Classifier {
         scores.count == 1 && Facts.labels.count == 2 ? [1 - scores[0], scores[0]] : scores
     }
 
-    /// The classes of the highest scores, best first.
+    /// The classes of the highest scores, best first: those from the threshold on, or the best where none is.
     static func best(_ scores: [Float], count: Int = 5, threshold: Float = 0.1) -> [Recognition] {
-        let found = ofClasses(scores).enumerated().filter { $0.element >= threshold }
+        let shown = ofClasses(scores)
+        let least = min(threshold, shown.max() ?? threshold)
+        let found = shown.enumerated().filter { $0.element >= least }
         return found.sorted { $0.element > $1.element }.prefix(count).map { index, score in
             Recognition(id: index, title: index < Facts.labels.count ? Facts.labels[index] : "class \(index)", score: score)
         }
@@ -70,7 +72,7 @@ final class Classifier {
 }
 
 /// Scores over frames: each frame, what is kept becomes three quarters of itself, and a quarter of each score over 0.05 is
-/// added. Of the first frame it is the scores themselves. Logits are averaged whole.
+/// added. Of the first frame it is the scores themselves. Logits, and frames without a score over 0.05, are averaged whole.
 struct DecayingAverage {
     private var kept: [Float] = []
     /// False once a score was no share.
@@ -82,9 +84,10 @@ struct DecayingAverage {
             kept = scores
             return kept
         }
+        let isWhole = !areShares || !scores.contains { $0 > 0.05 } // of a thousand classes often none is
         for (index, score) in scores.enumerated() {
             let old = 0.75 * kept[index]
-            kept[index] = (old > 0.01 || !areShares ? old : 0) + (score > 0.05 || !areShares ? 0.25 * score : 0)
+            kept[index] = (old > 0.01 || isWhole ? old : 0) + (score > 0.05 || isWhole ? 0.25 * score : 0)
         }
         return kept
     }

@@ -86,14 +86,15 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
     /** Whether all scores so far were from 0 to 1; logits are not, of which a small one means nothing. */
     private var areShares = true
 
-    /** The classes of the highest scores after [run], best first: of shares those over the threshold, of logits any. */
+    /** The classes of the highest scores after [run], best first: of shares those over the threshold, or one, of logits any. */
     fun best(count: Int = 3, threshold: Float = 0.1f): List<Recognition> {
         val given = numbers(0)
         // One score is the share of the second of two classes.
         val scores = if (given.size == 1 && labels.size == 2) floatArrayOf(1f - given[0], given[0]) else given
         areShares = areShares && scores.none { it < 0f || it > 1.001f } // rounding makes shares a little larger than 1
         val least = if (areShares) threshold else Float.NEGATIVE_INFINITY
-        return scores.indices.filter { scores[it] > least }.sortedByDescending { scores[it] }.take(count)
+        return scores.indices.sortedByDescending { scores[it] }.take(count)
+            .filterIndexed { place, it -> place == 0 || scores[it] > least } // of a thousand classes often none is
             .map { Recognition(it, labels.getOrElse(it) { index -> "class $index" }, scores[it]) }
     }
 
