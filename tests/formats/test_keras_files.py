@@ -472,11 +472,18 @@ def test_layers_that_keras_quantized_or_gave_lora_are_refused(tmp_path: pathlib.
         assert hint in str(caught.value.hint)
 
 
+NUMPY = "keras.src.ops.numpy"
+INPUTS: dict[str, list[int | None]] = {
+    "x": [None, 4, 3], "m": [None, 4, 3], "wide": [None, 30000, 30000], "deep": [None, *[1] * 8],
+    "heads": [None, 4, None, 2],
+}  # fmt: skip
+
+
 def made_by(kind: str, **settings: Any) -> dict[str, Any]:
-    """A layer's call with a tensor ``x``, and what else the call has, as Keras 3 writes it; ``m`` is another tensor."""
+    """A layer's call with a tensor ``x``, and what else the call has, as Keras 3 writes it; others by their name."""
     config, module = settings.pop("config", {}), settings.pop("module", "")
-    tensors = {name: {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}} for name in "xm"}
-    args = [tensors.get(one, one) for one in settings.pop("args", "x")]
+    tensors = {name: {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}} for name in INPUTS}
+    args = [one if isinstance(one, list) else tensors.get(one, one) for one in settings.pop("args", "x")]
     kwargs = {name: tensors.get(one, one) for name, one in settings.items()}
     called = {"args": args, "kwargs": kwargs}
     return {
@@ -505,6 +512,17 @@ def made_by(kind: str, **settings: Any) -> dict[str, Any]:
             "has dtype=int",
         ),
         ("3.15.1", made_by("Sort", module="keras.src.ops.numpy", config={"axis": None}), "is for no single axis"),
+        ("3.15.1", made_by("Tile", module=NUMPY, config={"repeats": 2}), "repeats along other axes"),
+        ("3.15.1", made_by("Tile", module=NUMPY), "takes no list of sizes"),
+        ("3.15.1", made_by("Tile", args="xm", module=NUMPY), "takes a shape that is computed"),
+        ("3.15.1", made_by("Tril", args=["wide"], module=NUMPY), "has a triangle of 30,000 by 30,000"),
+        ("3.15.1", made_by("Diff", module=NUMPY, config={"n": 10**9}), "takes differences 1,000,000,000 times"),
+        ("3.15.1", made_by("Tensordot", args=["x", "deep"], module=NUMPY), "is of tensors with 9 axes"),
+        (
+            "3.15.1",
+            made_by("DotProductAttention", args=["heads"] * 3, module="keras.src.ops.nn"),
+            "has heads of open sizes",
+        ),
         ("2.15.0", made_by("TFOpLambda", config={"function": "linalg.matmul"}, b="m", adjoint_b=True), "has adjoint_b"),
         ("2.15.0", made_by("Dropout", config={"rate": 0.5}, training=True), "is called with training=True"),
         ("2.15.0", made_by("FixedDropout", config={"rate": 0.5}, training=True), "is called with training=True"),
@@ -514,17 +532,43 @@ def made_by(kind: str, **settings: Any) -> dict[str, Any]:
 def test_no_argument_of_a_call_is_overlooked(
     version: str, layer: dict[str, Any], said: str, tmp_path: pathlib.Path
 ) -> None:
+    with pytest.raises(FormatError, match=f"the layer 'y' .*{said}"):
+        pocketgraph.load(model_of(layer, tmp_path, version))
+
+
+def test_an_array_may_be_the_first_of_what_is_joined(tmp_path: pathlib.Path) -> None:
+    array = {"class_name": "__numpy__", "config": {"value": [[[1.0, 2.0, 3.0]]], "dtype": "float32"}}
+    x = {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}
+    graph = pocketgraph.load(model_of(made_by("Hstack", args=[[array, x]], module=NUMPY), tmp_path))
+    given = np.arange(12, dtype=np.float32).reshape(1, 4, 3)
+    with Session(graph) as session:
+        (found,) = session.run(list(graph.outputs), {"x": given})
+    np.testing.assert_array_equal(found, np.hstack([np.float32([[[1, 2, 3]]]), given]))
+
+
+def test_a_norm_of_root_mean_squares_has_its_factor_whatever_scale_says(tmp_path: pathlib.Path) -> None:
+    """``self.scale or self.rms_scaling`` makes gamma in Keras 3: its answers are those of the same model."""
+    asked = b'"scale": true, "rms', b'"scale":false, "rms'
+    name = "backwards_keras3.h5"
+    check(written(tmp_path, name, content(name).replace(*asked)), name)
+    name = "backwards_keras3.keras"
+    with zipfile.ZipFile(io.BytesIO(content(name))) as old, zipfile.ZipFile(tmp_path / name, "w") as new:
+        for member in old.namelist():
+            new.writestr(member, old.read(member).replace(*asked))
+    check(tmp_path / name, name)
+
+
+def model_of(layer: dict[str, Any], folder: pathlib.Path, version: str = "3.15.1") -> pathlib.Path:
     given = [
-        {"class_name": "InputLayer", "name": name, "config": {"name": name, "batch_shape": [None, 4, 3]}}
-        for name in "xm"
+        {"class_name": "InputLayer", "name": name, "config": {"name": name, "batch_shape": shape}}
+        for name, shape in INPUTS.items()
     ]
-    ends = {"input_layers": [["x", 0, 0], ["m", 0, 0]], "output_layers": [["y", 0, 0]]}
+    ends = {"input_layers": [[name, 0, 0] for name in INPUTS], "output_layers": [["y", 0, 0]]}
     described = {"class_name": "Functional", "config": {"layers": [*given, layer], **ends}}
-    path = tmp_path / "model.keras"
+    path = folder / "model.keras"
     with zipfile.ZipFile(path, "w") as file, io.BytesIO() as weights:
         h5py.File(weights, "w").close()
         file.writestr("config.json", json.dumps(described))
         file.writestr("metadata.json", json.dumps({"keras_version": version}))
         file.writestr("model.weights.h5", weights.getvalue())
-    with pytest.raises(FormatError, match=f"the layer 'y' .*{said}"):
-        pocketgraph.load(path)
+    return path

@@ -18,6 +18,9 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 
 Operation = Callable[[OperationCall], "KerasTensor | list[KerasTensor]"]
 LETTERS = "abcdefgh", "ijklmnop"
+LARGEST_TRIANGLE, MOST_DIFFERENCES = 1 << 26, 64
+"""Elements of the matrix that hides a half, and how often differences of differences are taken: a described model may
+ask for any number of nodes and bytes."""
 
 
 class Operations:
@@ -72,6 +75,8 @@ def tensor_dot(ops: Operations, x1: Any, x2: Any, axes: Any = 2, *, is_float: bo
     """The sum of products along axes of one tensor and as many of another."""
     one, other = ops.alike(x1, x2)
     kind, ranks = one.dtype, [len(value.dims) for value in (one, other)]
+    if max(ranks) > len(LETTERS[0]):
+        raise ops.writer.refuse(f"is of tensors with {max(ranks)} axes, more than {len(LETTERS[0])}, which is not read")
     axes = (list(range(-axes, 0)), list(range(axes))) if isinstance(axes, int) else axes
     names = [list(letters[:rank]) for letters, rank in zip(LETTERS, ranks, strict=True)]
     for at, axis in zip(pair(axes[0], 1), pair(axes[1], 1), strict=True):
@@ -96,12 +101,15 @@ def outer(ops: Operations, x1: Any, x2: Any) -> Any:
     return ops.Multiply(ops.Reshape(one, [-1, 1]), ops.Reshape(other, [1, -1]))
 
 
+def _rank(value: Any) -> int:
+    return len(value.dims) if isinstance(value, KerasTensor) else np.ndim(value)
+
+
 def along(ops: Operations, value: Any, whole: KerasTensor, axis: Any) -> Any:
     """What has the sizes of some axes of a tensor, so that it broadcasts to all of them."""
     rank = len(whole.dims)
     axes = sorted(at % rank for at in pair(axis, 1))
-    dims = value.dims if isinstance(value, KerasTensor) else np.shape(value)
-    if value is None or len(dims) == rank or axes[0] == rank - len(axes):
+    if value is None or _rank(value) == rank or axes[0] == rank - len(axes):
         return value
     return ops.Reshape(value, [whole.dims[at] if at in axes else 1 for at in range(rank)])
 
@@ -126,16 +134,16 @@ def layer_norm(
 ) -> Any:  # fmt: skip
     """By the deviation, and less the mean, which ``rms_scaling`` keeps."""
     centred = ops.Subtract(x, ops.Mean(x, axis, True))
-    made = rms_norm(ops, centred, None, axis, epsilon, shown=x if rms_scaling else centred)
+    made = rms_norm(ops, centred, None, axis, epsilon, numerator=x if rms_scaling else centred)
     return with_offset(ops, made, gamma, None if rms_scaling else beta, axis)
 
 
 def rms_norm(
-    ops: Operations, x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-7, *, shown: Any = None
+    ops: Operations, x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-7, *, numerator: Any = None
 ) -> Any:
-    """By the root of the mean square along axes, of this or what is ``shown``."""
+    """By the root of the mean square along axes, of this or of the ``numerator``."""
     mean = ops.Mean(ops.Square(x), axis, True)
-    made = ops.Multiply(shown or x, ops.Rsqrt(ops.Add(mean, epsilon)))
+    made = ops.Multiply(numerator or x, ops.Rsqrt(ops.Add(mean, epsilon)))
     return made if scale is None else ops.Multiply(made, scale)
 
 
@@ -144,10 +152,12 @@ def dot_product_attention(
     is_causal: bool = False,
 ) -> Any:  # fmt: skip
     """Of tensors [batch, time, heads, size]; several heads of queries may share one of keys and values."""
-    heads, groups = query.dims[2], key.dims[2]
+    heads, groups, size = query.dims[2], key.dims[2], query.dims[3]
+    if None in (heads, groups) or (size is None and scale is None):
+        raise ops.writer.refuse("has heads of open sizes, which is not read")
     if heads != groups:
         key, value = (ops.Repeat(one, heads // groups, axis=2) for one in (key, value))
-    scale = query.dims[3] ** -0.5 if scale is None else scale
+    scale = size**-0.5 if scale is None else scale
     scores = ops.Multiply(ops.Einsum("btnh,bsnh->bnts", query, key), scale)
     scores = scores if bias is None else ops.Add(scores, bias)
     if is_causal:
@@ -162,11 +172,15 @@ def triangle(ops: Operations, x: Any, k: int = 0, *, is_upper: bool = False) -> 
     rows, columns = x.dims[-2:]
     if rows is None or columns is None:
         raise ops.writer.refuse("has a triangle of open sizes, which is not read")
+    if rows * columns > LARGEST_TRIANGLE:
+        raise ops.writer.refuse(f"has a triangle of {rows:,} by {columns:,}, which is not read")
     below = np.tri(rows, columns, k - is_upper, dtype=bool)
     return ops.Where(below, *((ops.ZerosLike(x), x) if is_upper else (x, ops.ZerosLike(x))))
 
 
 def differences(ops: Operations, a: Any, n: int = 1, axis: int = -1) -> Any:
+    if not 0 <= n <= MOST_DIFFERENCES:
+        raise ops.writer.refuse(f"takes differences {n:,} times, which is not read")
     for _ in range(n):
         parts = (ops.GetItem(a, [{}] * (axis % len(a.dims)) + [end]) for end in ({"start": 1}, {"stop": -1}))
         a = ops.NotEqual(*parts) if a.dtype is BOOL else ops.Subtract(*parts)
@@ -214,6 +228,6 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "DotProductAttention": dot_product_attention, "RGBToGrayscale": gray, "Diff": differences,
     "Tril": triangle, "Triu": partial(triangle, is_upper=True),
     "Vstack": lambda ops, xs: ops.Concatenate(xs, 0), "Hstack": lambda ops, xs: ops.Concatenate(
-        xs, 1 if len(xs[0].dims) > 1 else 0),
+        xs, 1 if _rank(xs[0]) > 1 else 0),
 }  # fmt: skip
 """How each operation of these is told by others."""

@@ -72,10 +72,13 @@ class OperationCall:
 
     def shape(self, place: int, *names: str, is_open: bool = False) -> tuple[list[int | KerasTensor], Dims]:
         """An argument that is a shape, whose sizes may be those of tensors, or open, and what is known of it."""
-        told = self.argument(place, *names)
-        told = told.sizes if isinstance(told, KerasTensor) else told
-        if not isinstance(told, list | tuple) or (None in told and not is_open):
-            raise self.writer.refuse("takes a shape that is computed, which is not read")
+        given = self.argument(place, *names)
+        told = given.sizes if isinstance(given, KerasTensor) else given
+        told = [told] if isinstance(told, int) else told
+        is_list = isinstance(told, list | tuple)
+        if not is_list or (None in told and not is_open):
+            what = "a shape that is computed" if is_list or isinstance(given, KerasTensor) else "no list of sizes"
+            raise self.writer.refuse(f"takes {what}, which is not read")
         found = [one.sizes if isinstance(one, KerasTensor) and isinstance(one.sizes, int) else one for one in told]
         if any(isinstance(one, KerasTensor) and one.dtype is not INT32 for one in found):
             raise self.writer.refuse("takes sizes of other types than int32, which is not read")

@@ -103,7 +103,8 @@ def normalization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 def layer_norm(writer: LayerWriter, given: KerasTensor) -> KerasTensor:
     """The moments of the example, over one or more axes."""
     value, axis, keeps_mean = as_float(writer, given), writer.config.get("axis", -1), writer.config.get("rms_scaling")
-    gamma, beta = (_factor(writer, name) for name in ("gamma", "" if keeps_mean else "beta"))
+    gamma = writer.weight("gamma") if keeps_mean else _factor(writer, "gamma")  # whatever ``scale`` says
+    beta = None if keeps_mean else _factor(writer, "beta")
     made: KerasTensor = composed.layer_norm(
         Operations(writer, OPERATIONS), value, gamma, beta, axis, _epsilon(writer), bool(keeps_mean)
     )
@@ -143,8 +144,7 @@ def _epsilon(writer: LayerWriter) -> float:
 
 def _factor(writer: LayerWriter, name: str) -> KerasTensor | None:
     """The factor of each channel, or its offset, where the layer has one."""
-    is_there = name and writer.config.get("scale" if name == "gamma" else "center", True)
-    return writer.weight(name) if is_there else None
+    return writer.weight(name) if writer.config.get("scale" if name == "gamma" else "center", True) else None
 
 
 def layer_scale(writer: LayerWriter, value: KerasTensor) -> KerasTensor:

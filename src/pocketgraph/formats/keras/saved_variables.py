@@ -136,7 +136,8 @@ def _named(
     """
     wanted = [
         name for name in names
-        if all(config.get(switch, True) for switch in SWITCHES.get(name, ()))
+        if (all(config.get(switch, True) for switch in SWITCHES.get(name, ()))
+            or (name == "gamma" and config.get("rms_scaling")))
         and not (name == "beta" and config.get("rms_scaling"))
         and not (name == "reverse_embeddings" and config.get("tie_weights"))
         and (name != "concat_score_weight" or config.get("score_mode") == "concat")
