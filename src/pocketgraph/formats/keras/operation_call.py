@@ -75,9 +75,9 @@ class OperationCall:
         given = self.argument(place, *names)
         told = given.sizes if isinstance(given, KerasTensor) else given
         told = [told] if isinstance(told, int) else told
-        is_list = isinstance(told, list | tuple)
-        if not is_list or (None in told and not is_open):
-            what = "a shape that is computed" if is_list or isinstance(given, KerasTensor) else "no list of sizes"
+        if not isinstance(told, list | tuple) or (None in told and not is_open):
+            is_computed = isinstance(told, list | tuple) or isinstance(given, KerasTensor)
+            what = "a shape that is computed" if is_computed else "no list of sizes"
             raise self.writer.refuse(f"takes {what}, which is not read")
         found = [one.sizes if isinstance(one, KerasTensor) and isinstance(one.sizes, int) else one for one in told]
         if any(isinstance(one, KerasTensor) and one.dtype is not INT32 for one in found):
