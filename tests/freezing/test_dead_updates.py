@@ -995,6 +995,62 @@ def test_a_loop_in_a_branch_goes_on_turning_where_an_assignment_is_dropped() -> 
             assert session.run(["y"], {"x": np.float32(1), "p": np.bool_(p)})[0] == 2.5
 
 
+PASSED_ON = """
+    x = Placeholder(dtype=float, shape=[])
+    v = VariableV2(dtype=float, shape=[])
+    c = VariableV2(dtype=int32, shape=[])
+    v_in = RefEnter(v, T=float, frame_name="loop", is_constant=true)
+    c_in = RefEnter(c, T=int32, frame_name="loop", is_constant=true)
+    zero = Const(int32 0)
+    at_in = Enter(zero, T=int32, frame_name="loop")
+    at = Merge(at_in, next, T=int32, N=2)
+    sum_in = Enter(x, T=float, frame_name="loop")
+    sum = Merge(sum_in, next_sum, T=float, N=2)
+    three = Const(int32 3, ^at)
+    less = Less(at, three, T=int32)
+    go = LoopCond(less)
+    at_way = Switch(at, go, T=int32)
+    sum_way = Switch(sum, go, T=float)
+    sum_here = Identity(sum_way:1, T=float)
+    at_here = Identity(at_way:1, T=int32)
+    one = Const(int32 1, ^at_here)
+    more = AddV2(at_here, one, T=int32)
+    next = NextIteration(more, T=int32)
+    BODY
+    y = Exit(sum_way, T=float)
+"""
+
+
+def test_a_variable_in_place_of_an_assignment_that_a_loop_hands_on_is_there_once_a_round() -> None:
+    """``tf.while_loop(…, lambda i, q: (i + 1, tf.assign_add(v, q)))``: what is constant in a loop goes to the next
+    round whether there is one, and TensorFlow 1.15 ran without end."""
+    body = "write = AssignAdd(v_in, sum_here, T=float)\n    next_sum = RefNextIteration(write, T=float)"
+    stored = {"v": Tensor.from_numpy(np.float32(2)), "c": Tensor.from_numpy(np.int32(0))}
+    report = freeze_with_report(
+        parse(PASSED_ON.replace("BODY", body)), "y", stored, control_flow="lower", repair=["updates", "references"]
+    )
+    assert report.graph["write"].inputs == ("v_in", "^sum_here")
+    with Session(report.graph) as session:
+        assert session.run(["y"], {"x": np.float32(1)})[0] == 2
+
+
+def test_a_counter_on_a_branch_of_a_loop_stays_there_without_its_count() -> None:
+    body = """p = Less(at_here, one, T=int32)
+    c_way = RefSwitch(c_in, p, T=int32)
+    count = CountUpTo(c_way:1, limit=9, T=int32)
+    five = Const(float 5.0, ^count)
+    other = Switch(sum_here, p, T=float)
+    picked = Merge(other, five, T=float, N=2)
+    next_sum = NextIteration(picked, T=float)"""
+    stored = {"c": Tensor.from_numpy(np.int32(0))}
+    graph = freeze_with_report(
+        parse(PASSED_ON.replace("BODY", body)), "y", stored, control_flow="lower", repair=["updates", "references"]
+    ).graph
+    assert (graph["count"].op, graph["count"].inputs) == ("Identity", ("c_way:1",))
+    with Session(graph) as session:
+        assert session.run(["y"], {"x": np.float32(1)})[0] == 5
+
+
 def test_what_reads_a_dropped_assignments_reference_reads_its_variable() -> None:
     """The values are those of TensorFlow 1.15's session; the view was refused, as its input was gone."""
     graph = parse("""

@@ -346,7 +346,7 @@ def test_what_training_left_behind_is_told() -> None:
     )
     text = "\n".join(told.warnings)
     assert "'update' would change a variable that is now a constant" in text
-    assert "'switch' wants a reference" in text
+    assert "'switch' would need a variable" in text
     assert "the lookup table 'table' stays empty: 'fill' fills it" in text
     assert "'queue' still feeds the graph" in text
 

@@ -10,7 +10,8 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, RunError, UsageError
 from pocketgraph.freezing import freeze, freeze_with_report
-from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
+from pocketgraph.freezing.leftovers import leftovers
+from pocketgraph.freezing.repair import REPAIRS, chosen, references, repaired
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -215,6 +216,10 @@ def test_what_reads_a_constant_by_a_handle_takes_its_value() -> None:
     """
     with pytest.raises(FreezeError, match="use it as it is, or with repair mend what training left"):
         freeze(parse(text), "y")
+    lost = parse(text + "lost = ReadVariableOp(dtype=float)\nalso = RefIdentity(T=float)")  # as a damaged file has it
+    [told] = leftovers(lost, lost)
+    assert told.startswith("'read', 'row' would need a variable and now would get a constant; ")
+    assert references.repaired(lost)[0]["lost"] == lost["lost"]
     frozen = freeze_with_report(parse(text), "y", repair="references")
     assert [frozen.graph[name].op for name in ("read", "row")] == ["Identity", "GatherV2"]
     assert frozen.graph["s"].dtype().name == "float"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import did_you_mean, option
-from pocketgraph.freezing.constant_substitution import READERS
 from pocketgraph.freezing.graph_variables import variables
 from pocketgraph.freezing.repair.augmentation import augmentations
+from pocketgraph.freezing.repair.references import read_constant
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
@@ -52,11 +52,16 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
         if inside:
             listing = listed(inside, quoted=True)
             found.append(f"the function '{name}' would change a variable that is now a constant: {listing}")
-    wanting = REFERENCES.union(READERS) & frozen.ops
-    references = [node.name for node in frozen if node.op in wanting and node_name(node.inputs[0]) in constants]
+    wanting = REFERENCES & frozen.ops
+    references = [
+        node.name
+        for node in frozen
+        if (node.op in wanting and node_name(next(iter(node.data_inputs), "")) in constants)
+        or read_constant(frozen, node) is not None
+    ]
     if references:
         found.append(
-            f"{listed(references, quoted=True)} wants a reference to a variable and now gets a constant; "
+            f"{listed(references, quoted=True)} would need a variable and now would get a constant; "
             f"{option('repair')}=references"
         )
     if not any(node.op.startswith("Placeholder") for node in whole):

@@ -92,7 +92,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return _help_with_random_numbers(graph, name, feed)
     if node.op.startswith("Placeholder"):
         return f"set it for good, as in {feed}={name}=1, or name all {option('inputs')}"
-    if node.op in READERS or is_update(node):
+    if (node.op in READERS and node.data_inputs) or is_update(node):
         source = graph.find_producer(node.data_inputs[0], PASSES_OR_ROUTES)
         if source is not None and source.op == "Const":
             command = command_on_model("pocketgraph freeze_graph {} -o repaired.pb --repair=updates,references")

@@ -51,8 +51,16 @@ def repaired(graph: Graph) -> tuple[Graph, dict[str, str]]:
 
 def constants_for_handles(graph: Graph) -> dict[str, DType]:
     """The constants that something reads as by the handle of a variable, with their types."""
-    taken = (graph.find_producer(node.data_inputs[0], PASSES_OR_ROUTES) for node in graph if node.op in READERS)
-    return {node.name: node.dtype("dtype") for node in taken if node is not None and node.op == "Const"}
+    taken = (read_constant(graph, node) for node in graph)
+    return {node.name: node.dtype("dtype") for node in taken if node is not None}
+
+
+def read_constant(graph: Graph, node: Node) -> Node | None:
+    """The constant that a node reads as by the handle of a variable."""
+    if node.op not in READERS or not node.data_inputs:
+        return None
+    source = graph.find_producer(node.data_inputs[0], PASSES_OR_ROUTES)
+    return source if source is not None and source.op == "Const" else None
 
 
 def _has_ref(value: object) -> bool:

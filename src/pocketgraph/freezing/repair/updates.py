@@ -78,13 +78,14 @@ def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[s
         is_lost = ways.get(node.name) != alone.get(node.name)
         needed |= {ref[1:] for ref in node.control_inputs if is_lost or ref[1:] in loops}
         sources = {node_name(ref) for ref in node.data_inputs}
-        needed |= sources if is_lost else set()
+        needed |= sources if is_lost else set() if node.name in dead else sources & loops
         taken |= sources
     held: dict[str, Node] = {}
     for name in needed.intersection(dead):
         if name in loops or ways.get(name):
             count = len(graph[name].data_inputs)
-            place = 0 if name in taken and opdefs.output_dtypes(graph[name]) else 1 if count > 1 else None
+            is_taken = name in taken and bool(opdefs.output_dtypes(graph[name]))
+            place = 0 if is_taken or (count < 2 and name in loops) else 1 if count > 1 else None
             held[name] = _passing(graph[name], place)
     rest = {*dead} - held.keys()
     given = {name: graph[name].data_inputs for name in held}
@@ -94,9 +95,9 @@ def assigning_nothing(graph: Graph, dead: Collection[str], outputs: Collection[s
     nodes = list[Node]()
     for node in graph:
         missing = sorted(ways.get(node.name, set()) - left.get(node.name, set())) if node.name in held else []
-        if missing and node.name in loops:
-            node = node.replace(inputs=[*node.inputs, *(f"^{node_name(ref)}" for ref in given[node.name][1:])])
-            missing = []
+        if node.name in held and node.name in loops:  # the variable may come from outside, and be there in each round
+            waits = (f"^{node_name(ref)}" for ref in given[node.name][1:] if ref not in node.inputs)
+            node, missing = node.replace(inputs=[*node.inputs, *waits]), []
         for predicate, port in (way.split(" ") for way in missing):
             operand = predicate.removesuffix(":0")
             switch = Node(claim_name(f"{node.name}/way", names), "Switch", [operand, operand], {"T": BOOL})
