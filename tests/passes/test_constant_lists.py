@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pocketgraph.formats import from_bytes, to_bytes
 from pocketgraph.formats.protos import message
 from pocketgraph.formats.stored_list import list_tensor, stored_list
 from pocketgraph.formats.tensor_proto import StoredTensor
+from pocketgraph.formats.typed_list import typed_list_message
 from pocketgraph.graph import Graph, Tensor, const
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.passes.constant_lists import with_lists_made
@@ -35,12 +37,32 @@ READ = """
 
 
 def listed(metadata: bytes, *rows: list[float], name: str = "tensorflow::TensorList") -> Tensor:
+    proto = message("tensorflow.TensorProto")
+    tensors = [proto(dtype=1, tensor_shape={"dim": [{"size": len(row)}]}, float_val=row) for row in rows]
+    return holding(metadata, *tensors, name=name)
+
+
+def holding(metadata: bytes, *tensors: Any, name: str = "tensorflow::TensorList") -> Tensor:
     made = message("tensorflow.TensorProto")(dtype=21, tensor_shape={})
-    value = made.variant_val.add(type_name=name, metadata=metadata)
-    for row in rows:
-        value.tensors.add(dtype=1, tensor_shape={"dim": [{"size": len(row)}]}, float_val=row)
+    made.variant_val.add(type_name=name, metadata=metadata, tensors=tensors)
     encoded = made.SerializeToString()
     return StoredTensor(encoded, 0, len(encoded), "the test").tensor()
+
+
+def nested(depth: int) -> Tensor:
+    """A list in a list, and so on."""
+    found = listed(EMPTY)
+    for _ in range(depth):
+        made = message("tensorflow.TensorProto")()
+        made.ParseFromString(typed_list_message(found))
+        found = holding(b"\x00\x15" + ANY + b"\x12\x00", made)
+    return found
+
+
+def huge(count: int) -> Tensor:
+    """A list of rows that are each one number, filled up to 8 GB."""
+    row = message("tensorflow.TensorProto")(dtype=1, tensor_shape={"dim": [{"size": 2 * 10**9}]}, float_val=[1])
+    return holding(b"\x00\x01" + ANY + b"\x18\x01", *[row] * count)
 
 
 def reading(tensor: Tensor) -> Graph:
@@ -116,6 +138,10 @@ def test_a_list_that_is_a_constant_is_folded_away() -> None:
         (listed(b"", name="RaggedTensorVariant"), "holds a RaggedTensorVariant"),
         (listed(EMPTY[:3]), "list is damaged"),
         (listed(b"\x01\x07\x01" + ANY + OF_THREE), "0 elements"),
+        (listed(b"\x04" + EMPTY[1:5] + b"\x01" + ANY + b"\x12\x06\x08\xff\xff\xff\xff\x7f"), "elements of shape"),
+        (listed(b"\x00\x03" + ANY + OF_THREE, [1, 2, 3]), "an element of type float in a list of int32"),
+        (nested(40), "more than 32 lists lie in each other"),
+        (huge(100), "would take 800,000,000,000 bytes that are not in the file"),
     ],
 )
 def test_what_is_no_list_is_said(tensor: Tensor, says: str) -> None:

@@ -7,12 +7,14 @@ tensorflow/core/kernels/list_kernels.cc (tensor_list.cc later), which packs what
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats.tensor_proto import StoredTensor, dimensions, shape_bytes
+from pocketgraph.formats.tensor_proto import LARGEST, StoredTensor, dimensions, shape_bytes
 from pocketgraph.formats.typed_list import typed_list_message
 from pocketgraph.graph import DType, Shape, Tensor
 from pocketgraph.graph.dtype import VARIANT
@@ -21,7 +23,7 @@ from pocketgraph.protobuf.wire import LEN, WireError
 
 TYPE_NAME = b"tensorflow::TensorList"
 NAME, METADATA, TENSORS = 1, 2, 3  # fields of VariantTensorDataProto
-MOST = 1 << 24  # elements of a list
+DEEPEST = 32  # lists in each other
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,24 @@ class StoredList:
 
 def holds_list(tensor: Tensor) -> bool:
     """Whether a tensor of type variant is a scalar that holds a list."""
-    return not tensor.shape and wire.bytes_field(NAME, TYPE_NAME) in tensor.numpy().item()
+    with suppress(WireError):
+        return not tensor.shape and (NAME, LEN, TYPE_NAME) in wire.payloads(tensor.numpy().item())
+    return False
 
 
-def stored_list(tensor: Tensor, where: str) -> StoredList:
+def stored_list(tensor: Tensor, where: str, depth: int = 0) -> StoredList:
     """The list that a scalar of type variant holds.
 
     Args:
         where: whose value it is, for errors.
+        depth: how many lists it lies in.
 
     Raises:
-        FormatError: it holds something else, or what is stored of it is damaged.
+        FormatError: it holds something else, or what is stored of it is damaged: more than DEEPEST lists lie in each
+            other, say, or its elements would take more than LARGEST bytes that the file does not hold.
     """
+    if depth > DEEPEST:
+        raise FormatError(f"the constant's list is damaged: more than {DEEPEST} lists lie in each other", where=where)
     try:
         parts = list(wire.payloads(tensor.numpy().item())) if not tensor.shape else []
         if (NAME, LEN, TYPE_NAME) not in parts:
@@ -67,7 +75,12 @@ def stored_list(tensor: Tensor, where: str) -> StoredList:
             raise FormatError(f"the constant holds {what}; of variants only a TensorList can be read", where=where)
         metadata = b"".join([payload for number, kind, payload in parts if (number, kind) == (METADATA, LEN)])
         elements = [payload for number, kind, payload in parts if (number, kind) == (TENSORS, LEN)]
-        return _decoded(metadata, [StoredTensor(part, 0, len(part), where).tensor() for part in elements])
+        made = [StoredTensor(part, 0, len(part), where).tensor() for part in elements]
+        sizes = (prod(one.shape) * (one.dtype.size or 8) for one in made)
+        missing = sum(size for size, part in zip(sizes, elements, strict=True) if size > len(part))
+        if missing > LARGEST:
+            raise WireError(0, f"its elements would take {missing:,} bytes that are not in the file")
+        return _decoded(metadata, made)
     except (WireError, GraphError, KeyError) as error:
         raise FormatError(f"the constant's list is damaged: {error}", where=where) from None
 
@@ -75,7 +88,7 @@ def stored_list(tensor: Tensor, where: str) -> StoredList:
 def _decoded(metadata: bytes, elements: list[Tensor]) -> StoredList:
     end = len(metadata)
     unset_count, at = wire.read_varint(metadata, 0, end)
-    if unset_count > min(end, MOST):  # an index takes a byte at least
+    if unset_count > end:  # an index takes a byte at least
         raise WireError(at, f"{unset_count:,} elements are said to be unset")
     unset = set()
     for _ in range(unset_count):
@@ -87,8 +100,12 @@ def _decoded(metadata: bytes, elements: list[Tensor]) -> StoredList:
     places = [index for index in range(count) if index not in unset]
     if len(places) != len(elements):
         raise WireError(at, f"{len(elements)} elements are there for {len(places)} places")
-    shape = Shape(dimensions(metadata, at, end))
-    return StoredList(DType.of(number), shape, count, dict(zip(places, elements, strict=True)), wire.int32(most))
+    dtype, shape = DType.of(number), Shape(dimensions(metadata, at, end))
+    if any(size is not None and size >= 1 << 31 for size in shape.dims or ()):  # ops tell a shape in int32
+        raise WireError(at, f"elements of shape {shape}")
+    if other := next((one.dtype for one in elements if one.dtype is not dtype), None):
+        raise WireError(at, f"an element of type {other.name} in a list of {dtype.name}")
+    return StoredList(dtype, shape, count, dict(zip(places, elements, strict=True)), wire.int32(most))
 
 
 def list_tensor(content: StoredList) -> Tensor:

@@ -34,14 +34,15 @@ class _ListMaker:
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
 
-    def made(self, node: Node) -> list[Node]:
+    def made(self, node: Node, where: str = "", depth: int = 0) -> list[Node]:
         """The nodes that make the list of a constant; the last has its name."""
-        found = stored_list(node.tensor, f"node '{node.name}'")
+        where = where or f"node '{node.name}'"
+        found = stored_list(node.tensor, where, depth)
         made: list[Node] = []
 
         def constant(name: str, value: Any) -> str:
             new = const(self._free(node, name), value, inputs=node.inputs, device=node.device)
-            made.extend(self.made(new) if new.attrs["dtype"] is VARIANT else [new])
+            made.extend(self.made(new, where, depth + 1) if new.attrs["dtype"] is VARIANT else [new])
             return new.name
 
         def step(op: str, *inputs: str, **attrs: AttrValue) -> None:

@@ -122,11 +122,11 @@ def _value(tensor: Tensor) -> Any:
 def _list_of(node: Node) -> Tensor:
     """The list that a constant holds, as kernels know it."""
 
-    def made(tensor: Tensor) -> TensorList:
-        found = stored_list(tensor, f"node '{node.name}'")
+    def made(tensor: Tensor, depth: int = 0) -> TensorList:
+        found = stored_list(tensor, f"node '{node.name}'", depth)
         items: list[Any] = [None] * found.count
         for index, item in found.items.items():
-            items[index] = made(item) if item.dtype is VARIANT else item.numpy()
+            items[index] = made(item, depth + 1) if item.dtype is VARIANT else item.numpy()
         return TensorList(found.dtype, found.shape, items, found.most)
 
     return _of_variants(made(node.tensor))
