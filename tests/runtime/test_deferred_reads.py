@@ -10,7 +10,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.planning.session_variables import defer_reads
+from pocketgraph.runtime.planning.session_variables import _written, defer_reads
 
 COUNTER = """
     x = Placeholder(dtype=float, shape=[2])
@@ -50,6 +50,15 @@ def test_what_depends_on_the_new_value_uses_it_too(engine: str | None) -> None:
 def with_reads(graph: Graph, *fetches: str) -> Graph:
     endpoints = [Endpoint(name, 0) for name in fetches]
     return defer_reads(graph, needed(graph, frozenset(), endpoints, ()), frozenset())[0]
+
+
+def test_the_writers_of_a_variable_have_an_order_that_no_hash_seed_changes() -> None:
+    """Else a plan's key is another one in each process."""
+    rows = [f"r{at} = RefIdentity(v, T=float)\nup{at} = AssignAdd(r{at}, x, T=float)" for at in range(9)]
+    graph = parse("\n".join(["x = Placeholder(dtype=float)", "v = VariableV2(dtype=float, shape=[])", *rows]))
+    items = needed(graph, frozenset(), [Endpoint(f"up{at}", 0) for at in range(9)], ())
+    expected = [name for name in items if name.startswith("up")]
+    assert _written(items, ["v"])["v"] in (expected, expected[::-1])
 
 
 def test_who_does_not_wait_keeps_the_read_that_is_there() -> None:

@@ -147,7 +147,7 @@ def defer_reads(
     """The graph and its needed nodes, with such reads added; the same ones if there are none."""
     if REFERENCE_VARIABLES.isdisjoint(graph.ops):
         return graph, items
-    variables = {name for name, item in items.items() if item.node.op in REFERENCE_VARIABLES}
+    variables = [name for name, item in items.items() if item.node.op in REFERENCE_VARIABLES]
     written = _written(items, variables) if variables else {}
     if not written:
         return graph, items
@@ -281,7 +281,7 @@ def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str,
     readers = consumers(items, ())
     for variable in variables:
         passes = partial(_is_or_passes, items, variable)
-        holders = set(closure([variable], lambda name: readers.get(name, ()), passes))
+        holders = dict.fromkeys(closure([variable], lambda name: readers.get(name, ()), passes))
         for name in dict.fromkeys(reader for holder in holders for reader in readers.get(holder, ())):
             op = items[name].node.op
             if op not in REFERENCES and _takes_references(op) and any(e.node in holders for e in items[name].data):
