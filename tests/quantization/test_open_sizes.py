@@ -101,3 +101,24 @@ def test_steps_are_behind_an_open_batch() -> None:
     alone = [runner.run([samples[at : at + 1]])[0] for at in range(5)]
     runner.resize({0: (5, 3, 4)})
     np.testing.assert_allclose(runner.run([samples[:5]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_among_packed_rows_leaves_the_batch_fixed() -> None:
+    """Given: zeros and a state of a row, packed along the first axis. Result: TensorFlow's, for a row."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float[4,4] 0.25)
+        sums = MatMul(x, w, T=float)
+        state = Tanh(sums, T=float)
+        shape = Shape(state, T=float, out_type=int32)
+        nothing = Const(float 0)
+        zeros = Fill(shape, nothing, T=float, index_type=int32)
+        rows = Pack(zeros, state, T=float, N=2, axis=0)
+        order = Const(int32 [1, 0, 2])
+        y = Transpose(rows, order, T=float, Tperm=int32)
+    """)
+    samples = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    runner = PlainRunner(pocketgraph.quantize(graph, {"x": samples}, outputs=["y"]).to_bytes(), 1, is_bare=False)
+    (found,) = runner.run([samples[:1]])
+    wanted = np.tanh(samples[:1].sum(axis=1, keepdims=True) / 4).repeat(4, axis=1)
+    np.testing.assert_allclose(found, np.stack([np.zeros_like(wanted), wanted], axis=1), atol=0.03)

@@ -110,7 +110,9 @@ class _BatchOpening:
             raise NotCertain
         made = Value(result.name, result.dtype, (1, result.shape[0], *result.shape[2:]), None, result.quantization)
         self.turned[result] = made
-        if code == "PACK" and all(map(self.is_open, operation.operands)):
+        if code == "PACK":
+            if first in self.turned or not all(map(self.is_open, operation.operands)):
+                raise NotCertain
             return operation.replace(outputs=[made], options={**operation.options, "axis": 1})
         inputs = [self.turned[first], *operation.inputs[1:]]
         if code == "REVERSE_V2" and constant_numbers(others[0]) == [0]:
