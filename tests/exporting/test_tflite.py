@@ -1039,3 +1039,15 @@ def test_a_length_that_another_input_has_is_not_that_of_a_short_one(tmp_path: pa
     """)
     made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["z"])
     assert any("but for the batch are fixed" in note for note in made.notes)
+
+
+def test_the_batch_of_half_samples_stays_open(tmp_path: pathlib.Path) -> None:
+    """The file takes float32 for them."""
+    graph = parse("""
+        x = Placeholder(dtype=half, shape=[?,4])
+        w = Const(half[4,4] 0.25)
+        y = MatMul(x, w, T=half)
+    """)
+    samples = {"x": np.random.default_rng(0).normal(size=(12, 4)).astype(np.float16)}
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode="static", samples=samples)
+    assert not any("fixed" in note for note in made.notes)

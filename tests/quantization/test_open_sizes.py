@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 
 import pocketgraph
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.quantization import batch_proof
 from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
 
@@ -122,3 +126,41 @@ def test_a_constant_among_packed_rows_leaves_the_batch_fixed() -> None:
     (found,) = runner.run([samples[:1]])
     wanted = np.tanh(samples[:1].sum(axis=1, keepdims=True) / 4).repeat(4, axis=1)
     np.testing.assert_allclose(found, np.stack([np.zeros_like(wanted), wanted], axis=1), atol=0.03)
+
+
+@pytest.mark.parametrize("mode", ["weights", "dynamic"])
+@pytest.mark.parametrize("of", ["nothing", "a sample", "alike samples"])
+def test_rows_that_are_weighed_against_each_other_leave_the_batch_fixed(of: str, mode: str) -> None:
+    """Given: one number a row, less the mean of all rows. Result: a file of one row, with what samples there are."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,1])
+        w = Const(float[1,4] 0.25)
+        sums = MatMul(x, w, T=float)
+        first = Const(int32 [0])
+        mean = Mean(sums, first, T=float, Tidx=int32, keep_dims=true)
+        y = Sub(sums, mean, T=float)
+    """)
+    count = {"nothing": 0, "a sample": 1, "alike samples": 4}[of]
+    samples = {"x": np.full((count, 1), 0.5, np.float32)} if count else None
+    made = pocketgraph.quantize(graph, samples, outputs=["y"], mode=mode)
+    assert Interpreter(model_content=made.to_bytes()).get_input_details()[0]["shape_signature"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("apart", "batch"), [(1, -1), (3, 1)])
+def test_rows_may_be_a_code_apart(apart: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given: a tanh with a peak of some 0.2 in codes of 1/128, which among others are so many apart."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float[4,4] 0.25)
+        sums = MatMul(x, w, T=float)
+        y = Tanh(sums, T=float)
+    """)
+
+    class Apart(PlainRunner):
+        def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+            return [found + apart / 128 * (len(found) > 1) for found in super().run(inputs)]
+
+    monkeypatch.setattr(batch_proof, "PlainRunner", Apart)
+    samples = {"x": np.random.default_rng(0).uniform(0, 0.2, size=(12, 4)).astype(np.float32)}
+    made = pocketgraph.quantize(graph, samples, outputs=["y"])
+    assert Interpreter(model_content=made.to_bytes()).get_input_details()[0]["shape_signature"].tolist() == [batch, 4]

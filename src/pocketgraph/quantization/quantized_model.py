@@ -12,12 +12,12 @@ from pocketgraph.errors import PocketgraphError, UsageError, option, path_of
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.litert.program import Operation, Program, passed_through
+from pocketgraph.litert.program import Operation, Program, Value, passed_through
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Verdict, notes
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.accuracy_budget import ProgramComparison
-from pocketgraph.quantization.batch_proof import serves_batches
+from pocketgraph.quantization.batch_proof import with_proven_batch
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -26,7 +26,7 @@ from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.report.html_report import to_fragment, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
-from pocketgraph.quantization.serialization.tflite_bytes import as_written, model_bytes
+from pocketgraph.quantization.serialization.tflite_bytes import as_written, model_bytes, written_bytes
 
 SUFFIXES = (".tflite", ".pb")
 
@@ -87,6 +87,7 @@ class QuantizedModel:
     resume: ResumeState | None = field(default=None, repr=False)
     source: tuple[Graph, Sequence[bool]] | None = field(default=None, repr=False)
     describe: Callable[[], bytes | None] | None = field(default=None, repr=False)
+    _written: tuple[Program, Mapping[Value, tuple[int, ...]]] | None = field(default=None, init=False, repr=False)
 
     @property
     def program(self) -> Program:
@@ -126,17 +127,18 @@ class QuantizedModel:
             Its content.
         """
         with _output_names(self.program, self.outputs) as program:
-            return model_bytes(program, self.without, metadata, self._open_batches)
+            if self._written is None:
+                written = as_written(program, self.without)
+                self._written = self._with_open_batch(written) or (written, {})
+            return written_bytes(*self._written, metadata)
 
-    @cached_property
-    def _open_batches(self) -> Sequence[bool]:
-        """Of which inputs the file leaves the batch open; none where samples do not show that it serves others."""
+    def _with_open_batch(self, written: Program) -> tuple[Program, Mapping[Value, tuple[int, ...]]] | None:
+        """What the file holds for any batch; None where samples do not show that it serves others."""
         if self.source is None:
-            return ()
+            return None
         graph, is_open = self.source
-        written = as_written(self.program, self.without)
         ends = [value.name for value in self.exact.inputs], self.outputs
-        return is_open if serves_batches(written, is_open, graph, ends, self.samples, self.threads) else ()
+        return with_proven_batch(written, is_open, graph, ends, self.samples, self.threads)
 
     @cached_property
     def _tflite(self) -> bytes:

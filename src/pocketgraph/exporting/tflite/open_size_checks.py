@@ -14,8 +14,7 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite.open_size_programs import Opened
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.sizes.open_batch import with_open_batch
-from pocketgraph.quantization.batch_proof import serves_batches
+from pocketgraph.quantization.batch_proof import with_proven_batch
 from pocketgraph.runtime.comparison.compare import compared
 from pocketgraph.runtime.session import Session
 
@@ -104,15 +103,19 @@ def of_any_batch(
     samples, names = model.samples, [port.name for port in entry.inputs]
     is_open = [port.shape is not None and port.shape[:1] == (None,) for port in entry.inputs]
     closed = [port.name for port in entry.inputs if port.shape is None or None in port.shape[1:]]
-    is_proven = not fixed and serves_batches(
-        program,
-        is_open,
-        model.graph,
-        ([port.tensor for port in entry.inputs], entry.fetches),
-        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
-        model.threads,
+    opened = (
+        None
+        if fixed
+        else with_proven_batch(
+            program,
+            is_open,
+            model.graph,
+            ([port.tensor for port in entry.inputs], entry.fetches),
+            lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+            model.threads,
+        )
     )
-    if not is_proven:
+    if opened is None:
         return program, {}, ["open sizes are fixed to those of the samples"]
     said = f"open sizes but for the batch are fixed to those of the samples: {', '.join(closed)}"
-    return *with_open_batch(program, is_open), [said] if closed else []
+    return *opened, [said] if closed else []

@@ -89,12 +89,7 @@ class ProgramRunner:
         return views
 
     def _given(self, sample: Sample) -> list[Array]:
-        """What LiteRT is fed: floats of 16 bits as the float32 that programs take for them."""
-        given = []
-        for index in self._fed:
-            dtype = self._inputs[index].dtype
-            given.append(np.asarray(sample[index], dtype.numpy if dtype.is_floating else None, order="C"))
-        return given
+        return [_plain(sample[index], self._inputs[index]) for index in self._fed]
 
     def numbers(self, sample: Sample) -> list[Array]:
         """The outputs as float32 where they are codes."""
@@ -158,6 +153,11 @@ def _clear_refusals() -> Iterator[None]:
         raise RunError(f"LiteRT does not run the model on this sample: {words(error)}", hint=hint) from error
 
 
+def _plain(array: Array, value: Value) -> Array:
+    """What LiteRT is fed: floats of 16 bits as the float32 that programs take for them."""
+    return np.asarray(array, value.dtype.numpy if value.dtype.is_floating else None, order="C")
+
+
 def real(value: Value, array: Array) -> Array:
     """What an array of codes stands for; other arrays as they are."""
     if value.quantization is None:
@@ -174,7 +174,7 @@ def as_fed(sample: Sample, inputs: Sequence[Value]) -> list[Array]:
     fed = []
     for array, value in zip(sample, inputs, strict=True):
         if value.quantization is None:
-            fed.append(array)
+            fed.append(_plain(array, value))
         elif value.dtype is UINT8:
             fed.append(quantized_bytes(array, value.quantization))
         else:

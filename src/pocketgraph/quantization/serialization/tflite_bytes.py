@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +13,6 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
-from pocketgraph.litert.sizes.open_batch import with_open_batch
 from pocketgraph.litert.writing import operator_versions, writer
 from pocketgraph.quantization.program_pass import copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
@@ -40,7 +39,6 @@ def model_bytes(
     program: Program,
     without: Collection[str] = (),
     metadata: Mapping[str, bytes] = MappingProxyType({}),
-    is_open: Sequence[bool] = (),
 ) -> bytes:
     """The program as a LiteRT model file, the passes of the names in ``without`` left out.
 
@@ -48,14 +46,19 @@ def model_bytes(
         program: what the file holds.
         without: names of passes.
         metadata: named bytes that go into the file.
-        is_open: of each input, whether its batch stays open; see ``serves_batches``.
     """
-    written, shapes = with_open_batch(as_written(program, without), is_open or [False] * len(program.inputs))
+    return written_bytes(as_written(program, without), {}, metadata)
+
+
+def written_bytes(
+    written: Program, open_shapes: Mapping[Value, tuple[int, ...]], metadata: Mapping[str, bytes]
+) -> bytes:
+    """The file of a program as ``as_written`` gives it; the shapes say -1 for sizes that are open."""
     programs = written.programs()
     contents = writer.Contents(
         [written],
         unnamed=set().union(*map(unnamed, programs)),
-        open_shapes=shapes,
+        open_shapes=open_shapes,
         metadata={**operator_versions.needed(programs), **metadata},
         version=operator_versions.version,
     )
