@@ -25,6 +25,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.writing.operator_versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.litert.writing.schema import OPERATORS as EMITTED
 from pocketgraph.runtime.session import Session
@@ -1051,3 +1052,20 @@ def test_the_batch_of_half_samples_stays_open(tmp_path: pathlib.Path) -> None:
     samples = {"x": np.random.default_rng(0).normal(size=(12, 4)).astype(np.float16)}
     made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"], mode="static", samples=samples)
     assert not any("fixed" in note for note in made.notes)
+
+
+def test_lengths_stay_open_where_litert_refuses_a_short_one(tmp_path: pathlib.Path) -> None:
+    """Given: differences of five axes, of which LiteRT repeats none. Result: a file for other lengths."""
+    graph = parse("""
+        a = Placeholder(dtype=float, shape=[?,?,2,2,2])
+        b = Placeholder(dtype=float, shape=[?,?,2,2,2])
+        y = Sub(a, b, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert not any("fixed" in note for note in made.notes)
+    runner = PlainRunner(str(tmp_path / "net.tflite"), 1, is_bare=False)
+    a, b = np.random.default_rng(0).normal(size=(2, 3, 7, 2, 2, 2)).astype(np.float32)
+    runner.resize({0: a.shape, 1: b.shape})
+    np.testing.assert_allclose(runner.run([a, b])[0], a - b)
+    with pytest.raises(RunError, match="failed to reshape"):
+        runner.resize({1: (3, 1, 2, 2, 2)})

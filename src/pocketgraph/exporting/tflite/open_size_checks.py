@@ -20,8 +20,8 @@ from pocketgraph.runtime.session import Session
 
 DIFFERS = "LiteRT did not give the same with others"
 UNPROVEN = "with others the graph gives NaN or infinity for made-up inputs, which proves nothing"
-NEAR = 0.05
-"""The largest difference, as a share of the peak: that of the least exact form of a file."""
+TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
+"""The largest difference, as a share of the peak, of float32 and float16; the mean one of eight bits."""
 Run: TypeAlias = Callable[[Feeds], Mapping[str, Array]]
 """Runs a file; its outputs as numbers, in the types that the graph has."""
 
@@ -43,13 +43,13 @@ def why_fixed(run: Run, entry: EntryPoint, opened: Opened, model: ExportModel) -
     why = why or _why_not(run, entry, model, other, UNPROVEN)
     tried = _with_one_short(other, opened)
     while not why and (short := next(tried, None)) is not None:
-        why = _why_not(run, entry, model, short, "")
+        why = _why_not(run, entry, model, short, "", refused="")
     return why
 
 
 def _with_one_short(other: EntryPoint, opened: Opened) -> Iterator[EntryPoint]:
     """The entry point with lengths of 1 for one of several inputs whose lengths are open: where the graph repeats what
-    has the length of another, the file may give the short one's."""
+    has the length of another, the file may give the short one's. LiteRT may refuse them: most models take none."""
     shapes = [opened.shapes.get(value, ())[1:] for value in opened.program.inputs[: len(other.inputs)]]
     long = [at for at, shape in enumerate(shapes) if -1 in shape]
     for at in long if len(long) > 1 else ():
@@ -59,8 +59,11 @@ def _with_one_short(other: EntryPoint, opened: Opened) -> Iterator[EntryPoint]:
         yield replace(other, inputs=tuple(inputs))
 
 
-def _why_not(run: Run, entry: EntryPoint, model: ExportModel, other: EntryPoint, unproven: str) -> str:
-    """Why the file does not serve these sizes, ``unproven`` where nothing shows whether it does; "" where it does."""
+def _why_not(
+    run: Run, entry: EntryPoint, model: ExportModel, other: EntryPoint, unproven: str, refused: str = DIFFERS
+) -> str:
+    """Why the file does not serve these sizes, ``unproven`` where nothing shows whether it does, ``refused`` where
+    LiteRT does not take them; "" where it does."""
     held = {port.tensor: model.variables[port.name] for port in entry.reads}
     why = unproven and DIFFERS
     drawn = made_feeds(other)
@@ -74,9 +77,9 @@ def _why_not(run: Run, entry: EntryPoint, model: ExportModel, other: EntryPoint,
         try:
             given = run(feeds)
         except PocketgraphError:
-            return DIFFERS
+            return refused
         found = [
-            compared(port.name, [(array, given[port.name])], NEAR)
+            compared(port.name, [(array, given[port.name])], max(TOLERANCES.values()))
             for port, array in zip(other.outputs, wanted, strict=True)
         ]
         if not all(one.passed for one in found):

@@ -25,7 +25,7 @@ from pocketgraph.exporting.programs import (
     quantized_program,
 )
 from pocketgraph.exporting.tflite import metadata
-from pocketgraph.exporting.tflite.open_size_checks import of_any_batch, why_fixed
+from pocketgraph.exporting.tflite.open_size_checks import TOLERANCES, of_any_batch, why_fixed
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import RESOURCE, UINT8
@@ -41,8 +41,6 @@ from pocketgraph.quantization.serialization.tflite_bytes import as_written, unna
 from pocketgraph.quantization.weight_only import with_quantized_weights
 
 Mode = Literal["float32", "float16", "dynamic", "static"]
-TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
-"""The largest difference, as a share of the peak, of float32 and float16; the mean one of eight bits."""
 FIRST_VALUES = "first_values"
 """The name of the subgraph that sets the variables."""
 MANY = 1 << 12
