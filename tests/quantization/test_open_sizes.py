@@ -51,7 +51,8 @@ def test_a_file_of_fixed_sizes_says_those_that_it_took_from_arrays(form: str) ->
     pocketgraph.quantize(graph, {"x": samples}, outputs=["y"], form=form, notify=told.append)
     said = [note for note in told if "open" in note]
     assert said == (
-        ["the model leaves sizes open, and the file has [1, 5, 2, 3] for 'x', as samples have"] * (form != "pb")
+        ["the model leaves sizes open, and the file has [1, 5, 2, 3] for 'x' but for the batch, as samples have"]
+        * (form != "pb")
     )
 
 

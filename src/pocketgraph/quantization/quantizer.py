@@ -137,7 +137,10 @@ class Quantizer:
                     if samples is None
                     else ", as samples have"
                 )
-                reading.notify(f"the model leaves sizes open, and the file has {sizes}{how}")
+                declared = [declared_sizes(graph, name, shapes[name]) for name in lengths]
+                has_rows = form == "tflite" and any(len(dims) > 1 and dims[0] is None for dims in declared)
+                rows = " but for the batch" if has_rows else ""
+                reading.notify(f"the model leaves sizes open, and the file has {sizes}{rows}{how}")
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
         if form != "tflite":
             self.graph = in_float32(self.graph)
