@@ -16,6 +16,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -305,9 +306,11 @@ def _with_outputs(graph: Graph, entry: EntryPoint) -> EntryPoint:
     """The entry point with what follows for its outputs from the types and sizes of its inputs."""
     feeds = {port.tensor: (port.dtype, Shape(port.sizes)) for port in entry.inputs}
     known = infer(graph, feeds, outputs=[port.tensor for port in entry.outputs])
-    outputs = []
+    outputs, batches = [], {p.sizes[0] for p in entry.inputs if p.sizes and p.shape and p.shape[0] is None}
     for port in entry.outputs:
         dtype, sizes = known.dtype(port.tensor) or FLOAT, known.shape(port.tensor).dims
+        if sizes and sizes[0] is None and len(batches) == 1 and is_model_file(graph):  # whose operators infer nothing
+            sizes = (*batches, *sizes[1:])
         whole = None if sizes is None or None in sizes else tuple(size for size in sizes if size is not None)
         outputs.append(replace(port, dtype=dtype.base, sizes=whole))
     return replace(entry, outputs=tuple(outputs))
@@ -320,8 +323,7 @@ def with_sizes(model: ExportModel, sizes: Sizes) -> ExportModel:
         replace(port, sizes=tuple(sizes[port.tensor]), is_told=True) if port.tensor in sizes else port
         for port in main.inputs
     )
-    entry = _with_outputs(model.graph, replace(main, inputs=inputs))
-    return replace(model, entries=(entry, *model.entries[1:]))
+    return replace(model, entries=(_with_outputs(model.graph, replace(main, inputs=inputs)), *model.entries[1:]))
 
 
 def _input(
