@@ -10,8 +10,13 @@ from ai_edge_litert.interpreter import Interpreter
 
 import pocketgraph
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.litert.sizes.open_batch import with_open_batch
+from pocketgraph.litert.sizes.operator_sizes import NotCertain
 from pocketgraph.quantization import batch_proof
 from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
@@ -75,6 +80,14 @@ def test_a_file_of_few_bits_takes_any_batch(mode: str) -> None:
     alone = [runner.run([samples[at : at + 1]])[0] for at in range(7)]
     runner.resize({0: (7, 6, 6, 3)})
     np.testing.assert_allclose(runner.run([samples[:7]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)
+
+
+def test_a_slice_leaves_the_batch_fixed() -> None:
+    """XNNPACK takes no SLICE of ever so many rows, and the file would be slower at its own batch."""
+    x, y = Value("x", FLOAT, (1, 4, 4)), Value("y", FLOAT, (1, 4, 2))
+    numbers = [Value("", INT32, (3,), Constant.of(np.array(each, np.int32))) for each in ([0, 0, 1], [1, 4, 2])]
+    with pytest.raises(NotCertain):
+        with_open_batch(Program([x], [y], [Operation("SLICE", [x, *numbers], [y])]), [True])
 
 
 def test_steps_are_behind_an_open_batch() -> None:
