@@ -119,16 +119,17 @@ def test_photos_that_are_in_no_folder_of_a_class_are_counted(tmp_path: pathlib.P
 
 def test_photos_of_two_classes_and_on_both_sides_of_the_split_are_counted(photos: pathlib.Path) -> None:
     red, green, blue = sorted(photos.iterdir())
-    of_test, trains = (
-        next(p for p in sorted(red.iterdir()) if category_of(str(p), 10, 10) == of) for of in ("testing", "training")
-    )
+
+    def new(part: str) -> pathlib.Path:
+        """A name that falls into a part of the split, which follows from the whole path."""
+        names = (red / f"new_{at}.png" for at in range(1000))
+        return next(p for p in names if category_of(str(p), 10, 10) == part and not p.exists())
+
+    of_test, trains = new("testing"), new("training")
+    for at, place in enumerate((of_test, trains)):
+        Image.new("RGB", (8, 8), (200 + at, 40 * at, 7)).save(place)
     (green / trains.name).write_bytes(trains.read_bytes())
-    again = next(
-        p
-        for p in (red / f"{at}.png" for at in range(1000))
-        if category_of(str(p), 10, 10) == "training" and not p.exists()
-    )
-    again.write_bytes(of_test.read_bytes())
+    new("training").write_bytes(of_test.read_bytes())
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("RGB", (8, 8), (3, 3, 250)).save(blue / "turned.jpg", exif=exif)
