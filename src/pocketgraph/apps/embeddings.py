@@ -17,6 +17,7 @@ from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.photo_features import PhotoFeatures
 from pocketgraph.datasets import file_lists
 from pocketgraph.datasets.class_labels import label_of
+from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import no_folder, write_atomically
 from pocketgraph.graph import Graph
@@ -60,7 +61,7 @@ class Embeddings:
         write_atomically(path, made.getvalue())
 
 
-def photos_in(folder: str, warn: Callable[[str], None] = lambda text: None) -> list[Example]:
+def photos_in(folder: str, warn: Notify = unheard) -> list[Example]:
     """The photos of a folder, which have no label, and of the folders in it, whose names are the labels; ``warn`` is
     told of photos that lie deeper.
 
@@ -112,7 +113,7 @@ def embed(
     """
     if isinstance(photos, (str, os.PathLike)):
         folder = os.fspath(photos)
-        examples = photos_in(folder, notify or (lambda text: None))
+        examples = photos_in(folder, notify or unheard)
     else:
         folder, examples = "", [Example(path, "", "") for path in photos]
     how = {name: value for name, value in how.items() if value is not None}

@@ -45,11 +45,10 @@ def told_deeper(folder: str, suffixes: Sequence[str]) -> str:
     """Says how many files with these endings lie in the folders inside a folder, whose own files alone are taken; ""
     for none. Links and hidden folders are not looked into."""
     found = []
-    for place, inner, names in os.walk(folder):
+    for place, inner, _ in os.walk(folder):
         inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
         if place != folder:
-            found += [os.path.relpath(os.path.join(place, name), folder) for name in sorted(names)
-                      if name.lower().endswith(tuple(suffixes)) and not name.startswith(HIDDEN)]  # fmt: skip
+            found += [os.path.relpath(os.path.join(place, name), folder) for name in names_in(place, suffixes)]
     if not found:
         return ""
     return (

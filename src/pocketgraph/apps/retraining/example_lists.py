@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets.class_labels import label_of
@@ -19,6 +19,7 @@ from pocketgraph.datasets.file_lists import (
     told_deeper,
     unread,
 )
+from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import near
 from pocketgraph.pages.quantities import counted
@@ -80,7 +81,7 @@ def examples_of(
     testing: float = 10,
     validation: float = 10,
     suffixes: Sequence[str] = SUFFIXES,
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Notify = unheard,
 ) -> tuple[list[str], list[Example]]:
     """The labels in order, and every example of a folder that has one folder a class.
 

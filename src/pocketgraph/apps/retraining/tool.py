@@ -41,6 +41,7 @@ from pocketgraph.apps.retraining.training_features import (
     told_twice,
     training_of,
 )
+from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -143,7 +144,7 @@ def retrain(
     seed: int = 0,
     sample_rate: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    notify: Callable[[str], None] = lambda text: None,
+    notify: Notify = unheard,
     **how: Any,
 ) -> Retrained:
     """Gives a classifier a new last layer for the classes of a folder.

@@ -144,9 +144,8 @@ def told_twice(data: ExampleFeatures) -> Iterator[str]:
     ):
         if found:
             one, other = (data.examples[row].path for row in found[0])
-            verb = "is" if len(found) == 1 else "are"
-            many = counted(len(found), "example")
-            yield f"{many} {verb} {harm}, as {one}, which looks the same to the base as {other}"
+            many = counted(len(found), "example is", "examples are")
+            yield f"{many} {harm}, as {one}, which looks the same to the base as {other}"
 
 
 class HeadTraining(NamedTuple):

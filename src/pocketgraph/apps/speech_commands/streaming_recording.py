@@ -10,7 +10,7 @@ import glob
 import math
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from pocketgraph.apps.live.word_recognition import SILENCE
 from pocketgraph.apps.retraining.example_lists import category_of
 from pocketgraph.datasets.file_lists import BACKGROUND_NOISE
 from pocketgraph.datasets.recordings import sample_count, samples_at
+from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import near
 from pocketgraph.kernels.arrays import Array, reserve
@@ -59,7 +60,7 @@ def streaming_recording(
     word_gap_ms: int = 2000,
     unknown_percentage: int = 30,
     seed: int | None = None,
-    warn: Callable[[str], None] = lambda text: None,
+    warn: Notify = unheard,
 ) -> StreamingRecording:
     """Mixes recordings of a data set's testing part, and stretches of its noises, into one long recording.
 

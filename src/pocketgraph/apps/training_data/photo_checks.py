@@ -22,6 +22,7 @@ from pocketgraph.apps.training_data.duplicates import equal_pairs, groups_of, ne
 from pocketgraph.apps.training_data.label_errors import held_out_scores, label_errors, of_views
 from pocketgraph.apps.training_data.photo_measures import Measures, measured
 from pocketgraph.datasets import image_loading
+from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
@@ -158,7 +159,7 @@ def check_dataset(
     validation: float = 10,
     tensor: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-    notify: Callable[[str], None] = lambda text: None,
+    notify: Notify = unheard,
     **how: Any,
 ) -> DatasetReport:
     """Looks through photos in folders.
