@@ -53,22 +53,19 @@ class _ListMaker:
             "element_shape", np.array(-1 if dims is None else [-1 if n is None else n for n in dims], np.int32)
         )
         types: dict[str, AttrValue] = {"element_dtype": found.dtype, "shape_type": INT32}
-        rows = list(found.items.values())
-        if (
-            found.most < 0
-            and len({(row.dtype, row.shape) for row in rows} - {(VARIANT, ())}) == 1
-            and len(rows) == found.count
-        ):
-            tensor = Tensor.from_numpy(np.stack([row.numpy() for row in rows]), found.dtype)
+        rows = found.items
+        are_alike = len({(row.dtype, row.shape) for row in rows.values()} - {(VARIANT, ())}) == 1
+        if found.most < 0 and are_alike and len(rows) == found.count:
+            tensor = Tensor.from_numpy(np.stack([row.numpy() for row in rows.values()]), found.dtype)
             step("TensorListFromTensor", constant("tensor", tensor), shape, **types)
-            return [*made[:-1], made[-1].replace(name=node.name)]
-        if found.most < 0:
+            rows = {}
+        elif found.most < 0:
             step("TensorListReserve", shape, constant("num_elements", np.int32(found.count)), **types)
         else:
             step("EmptyTensorList", shape, constant("max_num_elements", np.int32(found.most)), **types)
-        if found.most >= 0 and found.count:
-            step("TensorListResize", made[-1].name, constant("size", np.int32(found.count)))
-        for index, row in found.items.items():
+            if found.count:
+                step("TensorListResize", made[-1].name, constant("size", np.int32(found.count)))
+        for index, row in rows.items():
             before = made[-1].name
             place, item = constant("index", np.int32(index)), constant("item", row)
             step("TensorListSetItem", before, place, item, element_dtype=found.dtype)

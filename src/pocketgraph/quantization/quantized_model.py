@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -84,7 +84,7 @@ class QuantizedModel:
     threads: int = 1
     without: tuple[str, ...] = ()
     progress: Progress = field(default=silent, repr=False)
-    resume: ResumeState | None = field(default=None, repr=False)
+    resume: ResumeState = field(default_factory=ResumeState, repr=False)
     source: tuple[Graph, Sequence[bool]] | None = field(default=None, repr=False)
     describe: Callable[[], bytes | None] | None = field(default=None, repr=False)
     _written: tuple[Program, Mapping[Value, tuple[int, ...]]] | None = field(default=None, init=False, repr=False)
@@ -192,7 +192,7 @@ class QuantizedModel:
         place = path_of(path, "what to write")
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
-        with self.resume.kept_when_stopped() if self.resume is not None else nullcontext():
+        with self.resume.kept_when_stopped():
             content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
             speed = self.size_and_latency() if report is not None and self.form == "tflite" else None
             found = self.report if report is not None else None
@@ -205,8 +205,7 @@ class QuantizedModel:
                 except PocketgraphError as error:
                     hint = f"the model is written: {place}; make room, or give {option('report')} another place"
                     raise PocketgraphError(error.what, where=error.where, hint=hint) from None
-        if self.resume is not None:
-            self.resume.remove()
+        self.resume.remove()
 
     @property
     def _judged_on(self) -> str:

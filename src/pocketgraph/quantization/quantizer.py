@@ -325,7 +325,7 @@ class Quantizer:
         source = with_feeds(graph, self.values), [each[:1] == (None,) for each in sizes]
         return QuantizedModel(
             name, outcome, self.program, self.graph, self.outputs, outcome.samples, self.form, judged, threads,
-            self.without, progress, resume, source,
+            self.without, progress, resume or ResumeState(), source,
         )  # fmt: skip
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:

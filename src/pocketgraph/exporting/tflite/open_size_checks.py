@@ -106,17 +106,13 @@ def of_any_batch(
     samples, names = model.samples, [port.name for port in entry.inputs]
     is_open = [port.shape is not None and port.shape[:1] == (None,) for port in entry.inputs]
     closed = [port.name for port in entry.inputs if port.shape is None or None in port.shape[1:]]
-    opened = (
-        None
-        if fixed
-        else with_proven_batch(
-            program,
-            is_open,
-            model.graph,
-            ([port.tensor for port in entry.inputs], entry.fetches),
-            lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
-            model.threads,
-        )
+    opened = with_proven_batch(
+        program,
+        [] if fixed else is_open,
+        model.graph,
+        ([port.tensor for port in entry.inputs], entry.fetches),
+        lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
+        model.threads,
     )
     if opened is None:
         return program, {}, ["open sizes are fixed to those of the samples"]

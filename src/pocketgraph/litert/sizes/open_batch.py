@@ -44,10 +44,8 @@ def with_open_batch(program: Program, is_open: Sequence[bool]) -> tuple[Program,
     operations = [made for operation in program.operations for made in batch.follow(operation)]
     if not batch.turned.keys().isdisjoint(program.outputs):
         raise NotCertain
-    # LiteRT sizes what a SLICE makes anew only where the file says that it is open
-    sliced = [value for operation in operations if operation.code == "SLICE" for value in operation.outputs]
-    named = [*program.inputs, *program.outputs, *sliced]
-    shapes = {value: (-1, *value.shape[1:]) for value in named if batch.is_open(value)}
+    ends = [*program.inputs, *program.outputs]
+    shapes = {value: (-1, *value.shape[1:]) for value in ends if batch.is_open(value)}
     return Program(program.inputs, program.outputs, operations, program.rounded), shapes
 
 
@@ -93,7 +91,8 @@ class _BatchOpening:
             return []
         sizes = (-1, *result.shape[1:])
         options = {**operation.options, "new_shape": sizes}
-        return [operation.replace(inputs=[first, self._target(sizes)], options=options)]
+        target = self._targets.setdefault(sizes, constant(sizes))
+        return [operation.replace(inputs=[first, target], options=options)]
 
     def _is_of_steps(self, operation: Operation) -> bool:
         """Whether it joins rows to steps, in front of which there is no batch of more than 1."""
@@ -106,7 +105,7 @@ class _BatchOpening:
         if code == "UNPACK" and not operation.options.get("axis", 0):
             return operation.replace(inputs=[self.turned[first]], options={**operation.options, "axis": 1})
         (result,) = operation.outputs
-        if not result.shape[1:2] == (1,) or any(map(self.turned.__contains__, others)):
+        if result.shape[1:2] != (1,) or any(map(self.turned.__contains__, others)):
             raise NotCertain
         made = Value(result.name, result.dtype, (1, result.shape[0], *result.shape[2:]), None, result.quantization)
         self.turned[result] = made
@@ -144,6 +143,3 @@ class _BatchOpening:
         if operation.code == "SLICE" or taken_by(operation)[0] != range(operation.operands[0].shape[0]):
             raise NotCertain
         return operation.replace(options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1})
-
-    def _target(self, sizes: tuple[int, ...]) -> Value:
-        return self._targets.setdefault(sizes, constant(sizes))

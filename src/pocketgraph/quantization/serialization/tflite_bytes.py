@@ -36,9 +36,7 @@ FILE_PASSES = (
 
 
 def model_bytes(
-    program: Program,
-    without: Collection[str] = (),
-    metadata: Mapping[str, bytes] = MappingProxyType({}),
+    program: Program, without: Collection[str] = (), metadata: Mapping[str, bytes] = MappingProxyType({})
 ) -> bytes:
     """The program as a LiteRT model file, the passes of the names in ``without`` left out.
 

@@ -26,7 +26,7 @@ from pocketgraph.runtime.feeding.open_shapes import (
     with_stated_batch,
 )
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
-from pocketgraph.runtime.feeding.row_numbers import rows_chosen_by, sequences_turned_by
+from pocketgraph.runtime.feeding.row_numbers import TABLE_READERS, rows_chosen_by, sequences_turned_by
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.feeding.sparse_inputs import sparse_dims, sparse_part
 
@@ -192,9 +192,10 @@ def synthetic_feeds(
 
 
 def _without_calls(graph: Graph, fetches: Sequence[str]) -> Graph:
-    """The graph with the bodies of its functions in it, as far as they are there, so that what reads inputs is seen."""
+    """The graph with the bodies of its functions in it, as far as they are there, so that what reads tables is seen."""
+    ops = graph.ops.union(node.op for body in graph.functions.values() for node in body.nodes)
     try:
-        return inlined(graph, fetches) if graph.functions else graph
+        return inlined(graph, fetches) if graph.functions and not TABLE_READERS.isdisjoint(ops) else graph
     except PocketgraphError:
         return graph
 
