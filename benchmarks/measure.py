@@ -88,7 +88,7 @@ def whole_process(command: Sequence[str], environment: Mapping[str, str] | None 
     return Whole(time.perf_counter() - start, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
 
 
-ENOUGH = 0.05  # seconds that a program computes in one round, at least: short runs are repeated
+ENOUGH = 0.3  # seconds that a program computes in one round, at least: short runs are repeated
 MOST_RUNS = 200  # in a round
 
 

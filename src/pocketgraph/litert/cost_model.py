@@ -85,6 +85,7 @@ ROUND_SECONDS = 0.02  # seconds: that a program runs in a round, at least
 UNSTEADY = 1.25  # share: of its least time, from which a typical round says more of the machine than of the program
 DISTURBED_SHARE = 0.05  # share: of a round, that other threads waited for a processor, from which it does not count
 MEASURING = 1_000_000.0  # µs: about what measuring all engines takes
+CLOSE_TIMES = 1.1  # share: of the quickest engine's time, up to which the next one is measured beside it once more
 LEAST_SPEEDUP = 0.97  # share: of LiteRT's time, up to which another engine runs a part in its place
 
 # Unrolling (runtime/unrolling)

@@ -23,7 +23,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.rewriting import microbatches
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.part_engines import engine_choice, paired_timing
+from pocketgraph.runtime.part_engines import available_engines, engine_choice, paired_timing
 from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
 from runtime.part_engines.package_engine import FEEDS, GRAPH, assert_right, certificates, engines_of
 
@@ -86,6 +86,35 @@ def test_auto_stays_with_litert(
         for _ in range(5):
             assert_right(session)
         assert engines_of(session) == {""}
+
+
+@pytest.mark.parametrize(
+    ("found", "engine", "said"),
+    [
+        ([0.80, 0.82, 0.90], "twin", ["mine 1.5: 0.80", "twin 2.0: 0.72"]),
+        ([0.82, 0.80, 1.10], "twin", ["mine 1.5: 0.88", "twin 2.0: 0.80"]),
+        ([0.80, 0.82, 1.05], "mine", ["mine 1.5: 0.80", "twin 2.0: 0.84"]),
+        ([1.01, 1.00, 0.70], "twin", ["mine 1.5: 1.01", "twin 2.0: 0.70"]),
+        ([0.80, 0.95], "mine", ["mine 1.5: 0.80", "twin 2.0: 0.95"]),
+    ],
+)
+def test_what_is_close_is_measured_side_by_side(
+    found: list[float],
+    engine: str,
+    said: list[str],
+    mine: Any,
+    measured: dict[str, float],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(available_engines, "candidates", lambda: {"mine 1.5": mine.Mine(), "twin 2.0": mine.Mine()})
+    turns = [PairedTimes(0.01, ratio, True) for ratio in found]
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda first, second, threads: turns.pop(0))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+        (part,) = session.plan(["z", "y"], measure=True).parts
+    assert part.runs_on == engine
+    assert [line.partition(" of LiteRT")[0] for line in part.measured[:2]] == said
+    assert not turns
 
 
 def test_what_was_measured_on_a_busy_machine_is_measured_again(

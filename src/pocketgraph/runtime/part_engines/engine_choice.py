@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
 import os
 import threading
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +24,14 @@ from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.formats.files import is_overwritten
 from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import open_entry
-from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
+from pocketgraph.litert.cost_model import CLOSE_TIMES, LARGE_PART, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
 from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.folder_turns import turn
 from pocketgraph.runtime.memory_trim import trim_memory
+from pocketgraph.runtime.part_engines.engine_times import MEMBER, RUNS, EngineTimes, fastest, measurements
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
@@ -39,49 +39,12 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
-MEMBER = "engines"
-"""What measurements are kept under, beside a part's model."""
-RUNS = 3  # of a part, before which nothing is measured
 AGAIN = 8  # times as many runs, after which is measured again what was measured while the machine was busy
 TRIES = 4  # of a process
 WAITS = 20.0  # seconds, that somebody who asks for measurements waits for other processes that measure
 
 _busy = threading.Lock()
 """Is held while another engine computes or is opened in a thread that the process does not wait for."""
-
-
-class EngineTimes(NamedTuple):
-    """What was found of one engine and one part.
-
-    Attributes:
-        ratio: its time as a share of LiteRT's; 0 where it is refused.
-        seconds: of a run on LiteRT.
-        opening: seconds that opening it takes.
-        why: why it is not used; "" where it may be.
-        is_steady: whether the machine had time for them; else they are measured again at the next occasion.
-    """
-
-    ratio: float
-    seconds: float
-    opening: float
-    why: str = ""
-    is_steady: bool = True
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether it gains enough to be used."""
-        return not self.why and self.ratio <= LEAST_SPEEDUP
-
-    @property
-    def after(self) -> int:
-        """Runs after which opening it pays if as many are still to come."""
-        return max(RUNS, math.ceil(self.opening / max(1e-9, self.seconds * (1 - self.ratio))))
-
-    def __str__(self) -> str:
-        if self.why:
-            return f"not used, {self.why}"
-        busy = "" if self.is_steady else " while it was busy"
-        return f"{self.ratio:.2f} of LiteRT's time, measured on this machine{busy}"
 
 
 class _EngineChoice:
@@ -186,11 +149,59 @@ class _EngineChoice:
 
     def _measure(self, installed: Mapping[str, PartEngine], *, again: bool) -> None:
         """Measures the engines of which nothing certain is known, or all of them ``again``."""
-        for label, engine in installed.items():
-            if again or not self._is_known(label):
-                found = self._measured(label, engine)
-                if found.is_steady or not self._is_known(label):
-                    self._note(label, found, for_others=found.is_steady or again or bool(found.why))
+        asked = [label for label in installed if again or not self._is_known(label)]
+        for label in asked:
+            found = self._measured(label, installed[label])
+            if found.is_steady or not self._is_known(label):
+                self._note(label, found, for_others=found.is_steady or again or bool(found.why))
+        if asked:
+            with contextlib.suppress(Exception):  # whatever somebody's engine raises; what was measured holds
+                self._measure_close(installed)
+
+    def _measure_close(self, installed: Mapping[str, PartEngine]) -> None:
+        """Measures the two quickest, of which LiteRT may be one, beside each other where they are close.
+
+        Each engine was measured at another moment, and a machine's speed changes from one to the next.
+        """
+        known = {label: measurements(self.executable).get(label) for label in installed}
+        steady = {label: found for label, found in known.items() if found and found.is_steady and not found.why}
+        ratios = {"": 1.0, **{label: found.ratio for label, found in steady.items()}}
+        quickest, *others = sorted(ratios, key=lambda label: ratios[label])
+        if not others or ratios[others[0]] > CLOSE_TIMES * ratios[quickest]:
+            return
+        first, second = sorted((quickest, others[0]), key=lambda label: (label != "", ratios[label]))
+        with contextlib.ExitStack() as stack:
+            one, other = (self._computing(label, installed, stack) for label in (first, second))
+            _, ratio, is_steady = times_in_turns(one, other, self.executable.threads)
+        if is_steady:
+            found = steady[second]._replace(ratio=round(ratios[first] * ratio, 3))
+            self._note(second, found, for_others=True)
+
+    def _computing(
+        self, label: str, installed: Mapping[str, PartEngine], stack: contextlib.ExitStack
+    ) -> Callable[[], object]:
+        """Runs the part on made-up inputs: by the engine or, for "", by LiteRT opened anew; until the stack ends."""
+        feeds = synthetic_arrays(self.executable)
+        if label:
+            runner = self._opened(label, installed[label])
+            stack.callback(runner.close)
+            computes = self.executable.beside(runner, label)
+        else:
+            computes = self._opened_again()
+            stack.callback(computes.close)
+        return lambda: _alive(computes).computed(feeds)
+
+    def _opened_again(self) -> Executable:
+        """LiteRT once more: callers do not wait for what is measured, nor that for them.
+
+        Raises:
+            RunError: the part is no longer in the cache.
+        """
+        assert self.executable.kept_as is not None
+        found = open_entry(*self.executable.kept_as, self.executable.threads)
+        if not isinstance(found, Executable):
+            raise RunError("the part is no longer in the cache")
+        return found
 
     def _opened(self, label: str, engine: PartEngine) -> Runner:
         """The engine's runner, after one run.
@@ -230,8 +241,7 @@ class _EngineChoice:
     def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
         """The engine beside LiteRT, by turns, on made-up inputs.
 
-        LiteRT is opened once more for that: callers do not wait for what is measured, nor that for them. An engine
-        that could not be opened is tried once more, later: it may have been for want of memory.
+        An engine that could not be opened is tried once more, later: it may have been for want of memory.
 
         Raises:
             RunError: the part or the model's file is closed or gone, or the process ends.
@@ -256,11 +266,7 @@ class _EngineChoice:
         try:
             other = self.executable.beside(runner, label)
             feeds = synthetic_arrays(self.executable)
-            assert self.executable.kept_as is not None
-            ours = open_entry(*self.executable.kept_as, self.executable.threads)
-            if not isinstance(ours, Executable):
-                raise RunError("the part is no longer in the cache")
-            litert = ours
+            litert = ours = self._opened_again()
             right, given = litert.computed(feeds), other.computed(feeds)
             if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
                 return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT")
@@ -269,7 +275,7 @@ class _EngineChoice:
             )
         finally:
             runner.close()
-            if isinstance(ours, Executable):
+            if ours is not None:
                 ours.close()
         return EngineTimes(round(ratio, 3), round(seconds, 6), round(opening, 3), "", is_steady)
 
@@ -287,21 +293,6 @@ def is_measured(executable: Executable) -> bool:
     """Whether other engines are tried for a part at all: it is large, of plain numbers, and its file is kept."""
     about = executable.about
     return executable.kept_as is not None and about["work"] >= LARGE_PART and not about["eight_bit"]
-
-
-def measurements(executable: Executable) -> dict[str, EngineTimes]:
-    """What is known of each engine (by name and version) on this kind of processor with as many threads."""
-    before = f"{cpu()} {executable.threads} "
-    noted = executable.about.get(MEMBER, {})
-    return {key.removeprefix(before): EngineTimes(*said) for key, said in noted.items() if key.startswith(before)}
-
-
-def fastest(executable: Executable) -> str:
-    """The engine, by name and version, that is known to be faster than LiteRT and not known to be wrong; or ""."""
-    known = measurements(executable)
-    faster = [label for label, found in known.items() if found.is_faster]
-    right = [label for label in faster if cache.certificate(executable.about, label) != "wrong"]
-    return min(right, key=lambda label: known[label].ratio, default="")
 
 
 def chosen_engine(executable: Executable) -> tuple[str, tuple[str, ...]]:
