@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.projects.app_names import app_name
-from pocketgraph.apps.projects.kinds import KINDS, ProjectKind, kind_of
+from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
+from pocketgraph.apps.projects.project_source import as_it_is, engine_of, graph_beside, project_source, with_labels
 from pocketgraph.apps.projects.scores import gives_scores, is_share_of_two, scores_first
 from pocketgraph.apps.projects.sound import front_beside, sound_in_a_row, sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
-from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of, takes_recordings
+from pocketgraph.apps.shipping.shipment import frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
-from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_input import layout_of
@@ -32,14 +32,12 @@ from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
-from pocketgraph.formats import Kind, identify, load
-from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.formats import load
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.freezing.training_dir import model_path
-from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
+from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file
 from pocketgraph.graph.tensor import Array
-from pocketgraph.quantization.class_names import class_names, labels_beside
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.session import Session
@@ -51,13 +49,9 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
-OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
-OF_FILE = (
-    "a project for {kind} runs {file} itself, by LiteRT; one on Core ML is built of the graph that it was made from"
-)
+OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 UNSAID = """nothing told how pixels were scaled in training: the app feeds values from 0 to 1; {mean}=127.5 and
 {std}=127.5 feed those from -1 to 1""".replace("\n", " ")
-OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
 OF_A_RECORDING = """ as TensorFlow does with {sound.ops}: {sound}. docs/shipping.md of pocketgraph has it in
 Python, and so does `sound.py` of a project for the Raspberry Pi"""
@@ -137,62 +131,41 @@ def make_project(
         PocketgraphError: what stands in the way of the export.
     """
     chosen = kind_of(kind)
-    built_on = engine or chosen.engines[0]
-    if built_on not in chosen.engines:
-        raise UsageError(
-            f"a project for {kind} is not built on '{built_on}'", hint=f"{option('engine')}={'|'.join(chosen.engines)}"
-        )
+    built_on = engine_of(kind, chosen, engine)
     place = os.fspath(path)
     base = os.path.basename(os.path.abspath(place))
     title = name if name is not None else base.replace("-", " ").replace("_", " ").strip().capitalize()
     names = app_name(title, package)
     where = None if isinstance(source, Graph) else model_path(source)
-    source = where or source
     check_target(place, is_folder=True, force=force, source=where)
-    frozen = "" if where is None or built_on == "tflite" else _graph_of(where)
-    own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
-    takes_files = engine is None and built_on != "tflite" and "tflite" in chosen.engines
-    if takes_files and not frozen and where is not None and identify(where).kind is Kind.TFLITE:
-        built_on = "tflite"
-        own.append(OF_FILE.format(kind=kind, file=quoted(where)))
-    about = metadata(load(where or "").extra) if frozen else None
-    if frozen:
-        source, labels = frozen, labels or (about.labels if about is not None else ())
-        where = frozen
-    wanted = chosen.wanted_outputs
-    if app and wanted is None:
-        raise UsageError(
-            f"a project for {kind} does not choose what the model is used for", hint="a page does: app web"
-        )
-    if outputs is None and wanted is not None:
-        graph = source if isinstance(source, Graph) else read_model(source)
-        outputs = wanted(graph, app)
-        source = source if outputs is None or is_model_file(graph) else graph
+    made_of = project_source(kind, chosen, built_on, where or source, may_run_file=engine is None)
+    labels = labels or made_of.labels
+    source, outputs = _for_use(kind, chosen, app, made_of.source, outputs)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    if about is not None and about.scaling is not None and input_mean is None and input_std is None:
-        reading = replace(reading, input_mean=about.scaling[0], input_std=about.scaling[1])
+    if made_of.scaling is not None and input_mean is None and input_std is None:
+        reading = replace(reading, input_mean=made_of.scaling[0], input_std=made_of.scaling[1])
     model = model_to_export(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, about=About(name=names.title), samples=samples, threads=threads, progress=progress,
     )  # fmt: skip
     if not model.main.inputs:
         raise UsageError("the model has no inputs, and an app has nothing to give it", hint="see pocketgraph summarize")
-    model, finished = _as_it_is(model, where, kind, built_on)
+    model, finished = as_it_is(model, made_of.path, kind, made_of.engine)
     if labels and not finished:
         model = scores_first(model)
-    model = _with_labels(model, where, reading.notify, is_finished=bool(finished))
-    beside = _graph_of(where) if finished and where is not None else ""
+    model = with_labels(model, made_of.path, reading.notify, is_finished=bool(finished))
+    beside = graph_beside(made_of.path) if finished and made_of.path is not None else ""
     model, resized = as_large_as_resized(model, load(beside) if beside else model.graph)
-    own += resized
+    own = [*made_of.notes, *resized]
     if finished and model.front is None:
-        model = replace(model, front=front_beside(frozen_of(where), model))
-    if finished and model.front is None and _picture(model) is None and takes_recordings(frozen_of(where)):
-        own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
-    if wanted is None:
+        model = replace(model, front=front_beside(frozen_of(made_of.path), model))
+    if finished and model.front is None and _picture(model) is None and takes_recordings(frozen_of(made_of.path)):
+        own.append(OF_SOUND.format(frozen=quoted(frozen_of(made_of.path))))
+    if chosen.wanted_outputs is None:
         own += _channels_first(model, kind, place)
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
-    project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
+    project = replace(_project(kind, made_of.engine, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
     _check_installed(chosen, project.engine)
     with workshop(place) as made:
         os.mkdir(made)
@@ -204,26 +177,25 @@ def make_project(
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
 
 
-def _with_labels(model: ExportModel, where: str | None, notify: Notify, *, is_finished: bool) -> ExportModel:
-    """The model with the names of classes that its graph, or a file beside it, tells where nobody gave any."""
-    scores = model.main.outputs[0].tensor
-    if not is_finished and not model.labels:
-        model = replace(model, labels=tuple(class_names(model.graph, scores)))
-    if where is None or model.labels or not says_scores(model.graph, scores):
-        return model
-    return replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify)))
+def _for_use(
+    kind: str, chosen: ProjectKind, app: str, source: Source, outputs: Sequence[str] | None
+) -> tuple[Source, Sequence[str] | None]:
+    """What is opened, and the tensors that an app of that use reads; None where the model's own outputs are.
 
-
-def _graph_of(path: str) -> str:
-    """The graph beside a finished LiteRT file that ``ship`` wrote; "" where there is none that has what goes in and out
-    of the file, or the path is another."""
-    frozen = frozen_of(path) if os.path.isfile(path) and os.path.basename(path) != FROZEN else ""
-    file = load(path) if frozen else Graph(())
-    if not is_litert_file(file):
-        return ""
-    graph = load(frozen)
-    ports = (port for one in file.signatures.values() for ports in (one.inputs, one.outputs) for port in ports.items())
-    return frozen if all(any(node_name(name) in graph for name in names) for names in ports) else ""
+    Raises:
+        UsageError: apps of that kind have one use.
+    """
+    if chosen.wanted_outputs is None:
+        if app:
+            raise UsageError(
+                f"a project for {kind} does not choose what the model is used for", hint="a page does: app web"
+            )
+        return source, outputs
+    if outputs is not None:
+        return source, outputs
+    graph = source if isinstance(source, Graph) else read_model(source)
+    wanted = chosen.wanted_outputs(graph, app)
+    return (source if wanted is None or is_model_file(graph) else graph), wanted
 
 
 def _check_installed(kind: ProjectKind, engine: str) -> None:
@@ -234,40 +206,6 @@ def _check_installed(kind: ProjectKind, engine: str) -> None:
         free = [other for other in kind.engines if not TARGETS[other].missing]
         others = f", or {option('engine')}={'|'.join(free)}, which needs no more" if free else ""
         raise MissingExtraError(error.what, hint=f"{error.hint}{others}") from None
-
-
-def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> tuple[ExportModel, str]:
-    """The model with what a finished file says of itself, and the path of that file; "" where it is to be exported.
-
-    Raises:
-        UsageError: the project cannot take the file as it is.
-    """
-    if not is_model_file(model.graph):
-        return model, ""
-    if engine != "tflite" or not is_litert_file(model.graph) or where is None:
-        engines = kind_of(kind).engines
-        takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
-        hint = frozen_beside(where) + (f", or {option('engine')}=tflite" if takes_files else "")
-        if "tflite" not in engines and is_litert_file(model.graph):
-            others = ", ".join(name for name, one in KINDS.items() if "tflite" in one.engines)
-            hint += f", or a kind that runs the file itself: {others}"
-        built_on = f" with {option('engine')}={engine}" if len(engines) > 1 else ""
-        refuse_finished(model.graph, f"a project for {kind}{built_on}", hint)
-    assert where is not None
-    about = metadata(model.graph.extra)
-    if about is None:
-        return model, where
-    normalization = model.normalization
-    if normalization is None and about.mean:
-        normalization = Normalization(about.mean, about.std)
-    told = replace(model, labels=model.labels or about.labels, normalization=normalization)
-    if not model.labels and kind_of(kind).wanted_outputs is None:  # else they may be of boxes or of pixels
-        try:
-            check_labels(told)
-        except UsageError as error:
-            note = f"the labels in the file's metadata are left out: {error.what}"
-            return replace(told, labels=(), notes=(*told.notes, note)), where
-    return told, where
 
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:
