@@ -15,10 +15,11 @@ import pocketgraph
 from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import target_options, targets, tool
+from pocketgraph.exporting.entry_sizes import with_fixed_shapes, with_sizes
 from pocketgraph.exporting.export_verification import DifferenceError
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import CODED_TOLERANCE, Normalization, Written
-from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
+from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import Option, arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of

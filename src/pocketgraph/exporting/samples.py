@@ -16,8 +16,8 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import FormatError, RunError
+from pocketgraph.exporting.entry_sizes import with_sizes
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Port
-from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.graph import DType
 from pocketgraph.graph.model_file_graph import has_codes
 from pocketgraph.graph.op_traits import FUNCTION_CALLS

@@ -25,10 +25,10 @@ from pocketgraph.datasets.picture_input import layout_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, command_on_model, option, quoted
 from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
+from pocketgraph.exporting.entry_sizes import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Source, check_sizes
-from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export

@@ -25,9 +25,9 @@ from pocketgraph.apps.projects.web_types import cast_for_page
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.exporting.entry_sizes import with_fixed_shapes, with_sizes
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, Normalization, Port
-from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
 from pocketgraph.formats.files import write_files
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import likely_outputs
