@@ -91,7 +91,6 @@ def compile(
         if found is not None and not with_program:
             return found
     from pocketgraph.litert.part_lowering import lowered
-    from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 
     if strict:
         from pocketgraph.litert.nan_and_overflow import SPREADING
@@ -112,14 +111,10 @@ def compile(
         if found is not None and found.kept_as is not None:
             cache.note(*found.kept_as, UNCUT, str(threads), True)
             return found
-    may_wait = folder is not None and in_tiers
-    is_first = may_wait and _has_computed_tiles(program)
-    optimize(program, FIRST_TIER.union(without) if is_first else without)
-    if count == 1 and TILES not in without and _depends_on_threads(program):
-        program.by_several = threads > 1
-        name = of_several_threads(name) if threads > 1 else name
-    is_first = is_first or (may_wait and _is_slow_to_compile(program))
-    optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
+    is_first, is_of_several = _optimize(
+        program, threads, without, in_tiers=folder is not None and in_tiers, is_whole=count == 1
+    )
+    name = of_several_threads(name) if is_of_several else name
     if found is not None:
         found.program = program
         return found
@@ -146,6 +141,26 @@ def compile(
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
+
+
+def _optimize(
+    program: Program, threads: int, without: Collection[str], *, in_tiers: bool, is_whole: bool
+) -> tuple[bool, bool]:
+    """Changes a program into one that takes less time.
+
+    Returns:
+        Whether it is what its first runs take, and whether it is for several threads alone.
+    """
+    from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
+
+    is_first = in_tiers and _has_computed_tiles(program)
+    optimize(program, FIRST_TIER.union(without) if is_first else without)
+    depends = is_whole and TILES not in without and _depends_on_threads(program)
+    if depends:
+        program.by_several = threads > 1
+    is_first = is_first or (in_tiers and _is_slow_to_compile(program))
+    optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
+    return is_first, depends and threads > 1
 
 
 def _in_microbatches(program: Program, threads: int, without: Collection[str]) -> tuple[Program, int]:
