@@ -18,6 +18,7 @@ from pocketgraph.passes.inlining import inlined
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.feeding.default_tensors import feed_specs
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
+from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import (
     candidates,
     fitting_shapes,
@@ -56,32 +57,13 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     switches = training_switches(graph)
     specs = [spec for spec in feed_specs(graph, fetches) if spec.label not in fed]
     for spec in specs:
-        declared = graph.declared_shape(spec.endpoint.node)
-        dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
-        is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[spec.endpoint.node]) is not None
-        is_switch = dims is None and spec.label in switches
-        if dims is None and (is_flag or decoder_of(graph, spec.endpoint.node) is not None):
-            dims = ()
-        if dims is None and (parser := parser_of(graph, spec.endpoint.node)) is not None:
-            dims = records_shape(parser)
-        if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
-            dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
-        dims = () if is_switch else dims
-        if spec.dtype in (INT32, INT64):
-            dims = sparse_dims(graph, spec.endpoint.node, dims)
+        dims = _told_dims(graph, spec, is_switch=spec.label in switches)
         if dims and dims[0] is None:
             open_batches.append(spec.label)
         if dims is None or None in dims[1:] or (dims == (None,) and len(specs) > 1):
             is_open[spec.label] = dims, spec.dtype or FLOAT
-        is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
-        own = graph_resizing(graph, spec.label) if dims is not None and None in dims[1:] else None
-        if dims is not None and own is not None and len(dims) in (3, 4):
-            resized = dict(zip(picture_axes(graph, spec.label, dims), own.size, strict=True))
-            dims = tuple(resized.get(axis) if size is None else size for axis, size in enumerate(dims))
-        elif dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
-            dims = (SIDE, SIDE, dims[2])
         if dims is not None:
-            shapes[spec.label] = synthetic_sizes(dims, spec.dtype)
+            shapes[spec.label] = synthetic_sizes(_as_large_as_pictures(graph, spec.label, dims), spec.dtype)
     types = {spec.label: spec.dtype or FLOAT for spec in specs}
     shapes = with_stated_batch(graph, open_batches, shapes, fetches, types)
     if is_open and (not fed or fed <= switches.keys()):
@@ -98,6 +80,38 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             hint=f"give an array for it, or its sizes: {option('input_shape', 'shapes')}={label}:1,…",
         )
     return shapes
+
+
+def _told_dims(graph: Graph, spec: FeedSpec, *, is_switch: bool) -> Sequence[int | None] | None:
+    """What a placeholder declares, or what reads it tells, of its sizes; None where even their number is open.
+
+    Args:
+        graph: of the placeholder.
+        spec: the placeholder.
+        is_switch: whether it tells training from use.
+    """
+    declared, placeholder = graph.declared_shape(spec.endpoint.node), spec.endpoint.node
+    dims = spec.shape.dims if spec.shape.dims is not None or declared is None else declared.dims
+    is_switch = is_switch and dims is None
+    if dims is None:
+        is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[placeholder]) is not None
+        if is_flag or is_switch or decoder_of(graph, placeholder) is not None:
+            dims = ()
+        elif (parser := parser_of(graph, placeholder)) is not None:
+            dims = records_shape(parser)
+    if dims == () and not is_switch and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
+        dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
+    return sparse_dims(graph, placeholder, dims) if spec.dtype in (INT32, INT64) else dims
+
+
+def _as_large_as_pictures(graph: Graph, label: str, dims: Sequence[int | None]) -> Sequence[int | None]:
+    """A placeholder's sizes with those that its graph resizes pictures to, or that one picture is likely to have."""
+    own = graph_resizing(graph, label) if None in dims[1:] else None
+    if own is not None and len(dims) in (3, 4):
+        resized = dict(zip(picture_axes(graph, label, dims), own.size, strict=True))
+        return tuple(resized.get(axis) if size is None else size for axis, size in enumerate(dims))
+    is_one_picture = len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
+    return (SIDE, SIDE, dims[2]) if is_one_picture and leads_to_picture_ops(graph, label) else dims
 
 
 def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
