@@ -10,13 +10,14 @@ from ai_edge_litert.interpreter import Interpreter
 
 import pocketgraph
 from pocketgraph.errors import UsageError
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT, INT16, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.sizes.open_batch import with_open_batch
 from pocketgraph.litert.sizes.operator_sizes import NotCertain
+from pocketgraph.litert.writing import writer
 from pocketgraph.quantization import batch_proof
 from pocketgraph.quantization.float_program import size_hint
 from quantize_nets import float_program
@@ -82,10 +83,17 @@ def test_a_file_of_few_bits_takes_any_batch(mode: str) -> None:
     np.testing.assert_allclose(runner.run([samples[:7]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)
 
 
-def test_a_slice_leaves_the_batch_fixed() -> None:
-    """XNNPACK takes no SLICE of ever so many rows, and the file would be slower at its own batch."""
-    x, y = Value("x", FLOAT, (1, 4, 4)), Value("y", FLOAT, (1, 4, 2))
-    numbers = [Value("", INT32, (3,), Constant.of(np.array(each, np.int32))) for each in ([0, 0, 1], [1, 4, 2])]
+@pytest.mark.parametrize(("start", "count"), [(0, 2), (1, 2), (2, 2), (0, 4)])
+def test_a_slice_takes_all_rows_of_an_open_batch(start: int, count: int) -> None:
+    """Given: SLICE of one row. Result: the same of three, and of no type that XNNPACK leaves to LiteRT."""
+    numbers = [Value("", INT32, (3,), Constant.of(np.array(each, np.int32))) for each in ([0, 0, start], [1, 5, count])]
+    x, y = Value("x", FLOAT, (1, 5, 4)), Value("y", FLOAT, (1, 5, count))
+    program, shapes = with_open_batch(Program([x], [y], [Operation("SLICE", [x, *numbers], [y])]), [True])
+    rows = np.arange(60, dtype=np.float32).reshape(3, 5, 4)
+    runner = PlainRunner(b"".join(writer.pieces(program, open_shapes=shapes)), 1, is_bare=False)
+    runner.resize({0: rows.shape})
+    np.testing.assert_array_equal(runner.run([rows])[0], rows[:, :, start : start + count])
+    x, y = Value("x", INT16, x.shape), Value("y", INT16, y.shape)
     with pytest.raises(NotCertain):
         with_open_batch(Program([x], [y], [Operation("SLICE", [x, *numbers], [y])]), [True])
 

@@ -11,11 +11,13 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.sizes.open_batch import with_open_batch
 from pocketgraph.litert.sizes.operator_sizes import NotCertain
 from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.core.program_runner import Sample, Samples, as_fed, real
+from pocketgraph.quantization.program_pass import copied
 from pocketgraph.runtime.comparison.compare import compared
 from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 from pocketgraph.runtime.session import Session
@@ -49,7 +51,8 @@ def with_proven_batch(
     if not any(is_open):
         return None
     try:
-        program, shapes = with_open_batch(written, is_open)
+        program, shapes = with_open_batch(copied(written), is_open)
+        share_constants(program)
         batched = [value in shapes for value in written.outputs]
         rows = _rows(written.inputs, is_open, samples)
         with Session(graph, threads, check="never") as session:  # no check goes on when its file is gone

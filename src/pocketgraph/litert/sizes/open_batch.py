@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.operator_traits import UNARY, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, OperatorSizes, Sizes, constant_numbers
 from pocketgraph.litert.sizes.size_operands import constant
-from pocketgraph.litert.sizes.slices import SLICES, taken_by
+from pocketgraph.litert.sizes.slices import SLICES, between, taken_by
 
 ALONG_AN_AXIS = frozenset(("GATHER", "PACK", "UNPACK"))
 """Their option says along which."""
@@ -59,7 +60,6 @@ class _BatchOpening:
     def __init__(self, opened: Iterable[Value]) -> None:
         self.turned: dict[Value, Value] = {}
         self._sizes = OperatorSizes({value: (None, *value.shape[1:]) for value in opened}, {})
-        self._targets: dict[tuple[int, ...], Value] = {}  # which reshapes share
 
     def is_open(self, value: Value | None) -> bool:
         """Whether the first size of a value is the batch, or a multiple of it."""
@@ -91,8 +91,7 @@ class _BatchOpening:
             return []
         sizes = (-1, *result.shape[1:])
         options = {**operation.options, "new_shape": sizes}
-        target = self._targets.setdefault(sizes, constant(sizes))
-        return [operation.replace(inputs=[first, target], options=options)]
+        return [operation.replace(inputs=[first, constant(sizes)], options=options)]
 
     def _is_of_steps(self, operation: Operation) -> bool:
         """Whether it joins rows to steps, in front of which there is no batch of more than 1."""
@@ -136,10 +135,16 @@ class _BatchOpening:
         return operation, self._sizes.result(operation)
 
     def _of_all_rows(self, operation: Operation) -> Operation:
-        """A slice that takes all rows, however many there are.
-
-        XNNPACK takes no SLICE that has -1 for a size, and a file that leaves it there runs 1.4 to 1.6 times as long.
-        """
-        if operation.code == "SLICE" or taken_by(operation)[0] != range(operation.operands[0].shape[0]):
+        """A slice that takes all rows, however many there are: XNNPACK takes no SLICE that has -1 for a size."""
+        source = operation.operands[0]
+        taken = taken_by(operation)
+        if taken[0] != range(source.shape[0]):
             raise NotCertain
-        return operation.replace(options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1})
+        if operation.code == "STRIDED_SLICE":
+            return operation.replace(
+                options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1}
+            )
+        if source.dtype not in (FLOAT, INT8):  # which XNNPACK does not take; LiteRT itself copies it by element
+            raise NotCertain
+        ends = [each.stop % size for each, size in zip(taken, source.shape, strict=True)]
+        return between(operation, [each.start for each in taken], ends)

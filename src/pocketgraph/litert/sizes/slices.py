@@ -23,8 +23,18 @@ def cut(
     """A slice from and to these places; those of the ``free`` axes do not count."""
     begin, end = (place if isinstance(place, Value) else constant(place) for place in places)
     by = constant([1] * len(source.shape)) if steps is None else steps
-    options = {**dict.fromkeys(SLICE_MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
+    options = {"begin_mask": free[0], "end_mask": free[1]}
     return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
+
+
+def between(operation: Operation, begin: Sequence[int], end: Sequence[int]) -> Operation:
+    """A slice as XNNPACK takes it, of axes of any length: a begin of 0 and an end of 0 are those of the axis.
+
+    These do not count in the file, and are written as another axis's, so that slices of several axes share constants.
+    """
+    free = [sum(1 << axis for axis, at in enumerate(places) if not at) for places in (begin, end)]
+    told = [[at or next(filter(None, places), 1) for at in places] for places in (begin, end)]
+    return cut(operation, operation.operands[0], operation.outputs[0], (told[0], told[1]), (free[0], free[1]))
 
 
 def taken_by(operation: Operation) -> list[range]:
