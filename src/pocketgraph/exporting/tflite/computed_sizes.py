@@ -10,9 +10,9 @@ import numpy as np
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.groups import closure
-from pocketgraph.graph.op_traits import GATHERS, MOVES, PASSES, PRODUCTS, SLICE_MASKS, ops_with
+from pocketgraph.graph.op_traits import GATHERS, MOVES, PASSES, PRODUCTS, ops_with
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.sizes.size_operands import constant
+from pocketgraph.litert.sizes.slices import between
 from pocketgraph.litert.sizes.unit_axes import SizeOf, part_of_shape, with_sizes_of
 
 LOOK_AT_SIZES = ops_with("shape")
@@ -85,7 +85,8 @@ def with_computed_sizes(operations: Sequence[Operation], own: Mapping[Operation,
             made += with_sizes_of(operation, at, told)[1]
             continue
         if told is not None and operation.code == "SLICE":
-            made.append(_strided(operation, told))
+            begin, end = told.content.numpy().reshape(2, -1).tolist()
+            made.append(between(operation, begin, end))
             continue
         if told is not None:
             size, taking = part_of_shape(operation.operands[0], (1, 3), operation.nodes)
@@ -94,15 +95,6 @@ def with_computed_sizes(operations: Sequence[Operation], own: Mapping[Operation,
             operation.inputs[1] = larger
         made.append(operation)
     return made
-
-
-def _strided(operation: Operation, places: Value) -> Operation:
-    """A slice that counts some of its places from the end."""
-    begin, end = places.content.numpy().reshape(2, -1).tolist()
-    options = dict.fromkeys(SLICE_MASKS, 0)
-    options["end_mask"] = sum(1 << axis for axis, place in enumerate(end) if not place)
-    inputs = [operation.inputs[0], *(constant(each) for each in (begin, end, [1] * len(begin)))]
-    return operation.replace(code="STRIDED_SLICE", inputs=inputs, options=options)
 
 
 def is_exact(operation: Operation, graph: Graph) -> bool:

@@ -201,8 +201,11 @@ def _own_sizes(first: Program, tried: Sequence[SizeComparison], model: ExportMod
                 return takes_a_size(operation)
             own[operation] = at, elements
         elif at == OWN_SIZE:
-            check = is_exact if operation.code == "SLICE" else is_by_own_size
-            if not check(operation, model.graph):
+            if operation.code != "SLICE":
+                is_told = is_by_own_size(operation, model.graph)
+            else:  # what counts no place from the end is the same for all sizes
+                is_told = min(merged.content.numpy()) >= 0 or is_exact(operation, model.graph)
+            if not is_told:
                 return takes_a_size(operation)
             own[operation] = at, merged
     return own

@@ -12,6 +12,7 @@ from pocketgraph.litert.operator_traits import BINARY, ELEMENTWISE, GIVING_BOOL
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import RESIZES
 from pocketgraph.litert.sizes.size_operands import constant
+from pocketgraph.litert.sizes.slices import SLICED_TYPES
 
 BROADCASTS = BINARY | {"SELECT_V2"} | (GIVING_BOOL & ELEMENTWISE)
 """Operators for which a constant of size 1 serves a larger operand."""
@@ -91,7 +92,7 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
             merged: Value | list[int] | None = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
             if one.code in BROADCASTS:
                 merged = _repeated(one, two, at)
-            elif one.code == "SLICE" and at == 2:
+            elif one.code == "SLICE" and at == 2 and one.operands[0].dtype not in SLICED_TYPES:
                 merged = _to_the_end(one, two)
             if merged is None and at == 1 and one.code in RESIZES:
                 merged = _times(one, two)

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.operator_traits import UNARY, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, OperatorSizes, Sizes, constant_numbers
 from pocketgraph.litert.sizes.size_operands import constant
-from pocketgraph.litert.sizes.slices import SLICES, between, taken_by
+from pocketgraph.litert.sizes.slices import SLICED_TYPES, SLICES, between, taken_by
 
 ALONG_AN_AXIS = frozenset(("GATHER", "PACK", "UNPACK"))
 """Their option says along which."""
@@ -135,7 +134,7 @@ class _BatchOpening:
         return operation, self._sizes.result(operation)
 
     def _of_all_rows(self, operation: Operation) -> Operation:
-        """A slice that takes all rows, however many there are: XNNPACK takes no SLICE that has -1 for a size."""
+        """A slice that takes all rows, however many there are."""
         source = operation.operands[0]
         taken = taken_by(operation)
         if taken[0] != range(source.shape[0]):
@@ -144,7 +143,7 @@ class _BatchOpening:
             return operation.replace(
                 options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1}
             )
-        if source.dtype not in (FLOAT, INT8):  # which XNNPACK does not take; LiteRT itself copies it by element
+        if source.dtype not in SLICED_TYPES:
             raise NotCertain
         ends = [each.stop % size for each, size in zip(taken, source.shape, strict=True)]
         return between(operation, [each.start for each in taken], ends)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, Sizes, constant_numbers, taken_elements
 from pocketgraph.litert.sizes.size_operands import Element, constant
 
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
+SLICED_TYPES = (FLOAT, INT8)
+"""Of what XNNPACK takes a STRIDED_SLICE, but no SLICE of ever so many elements; LiteRT itself copies a STRIDED_SLICE by
+element."""
 
 
 def cut(
