@@ -81,6 +81,29 @@ def test_a_file_of_few_bits_takes_any_batch(mode: str) -> None:
     alone = [runner.run([samples[at : at + 1]])[0] for at in range(7)]
     runner.resize({0: (7, 6, 6, 3)})
     np.testing.assert_allclose(runner.run([samples[:7]])[0], np.concatenate(alone), rtol=1e-5, atol=1e-5)
+    assert "the batch is open: several samples give together what each gives alone" in made.report.notes
+
+
+def test_what_takes_no_open_batch_is_said() -> None:
+    """Given: a transposed convolution, which LiteRT tells the batch of its result. Result: it is named, once."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4,4,2])
+        kernel = Const(float[3,3,2,2] 0.5)
+        all = Shape(x, T=float, out_type=int32)
+        none = Const(int32 [0])
+        one = Const(int32 [1])
+        batch = StridedSlice(all, none, one, one, T=int32, Index=int32)
+        rest = Const(int32 [8, 8, 2])
+        axis = Const(int32 0)
+        sizes = ConcatV2(batch, rest, axis, T=int32, Tidx=int32, N=2)
+        y = Conv2DBackpropInput(sizes, kernel, x, T=float, strides=[1,2,2,1], padding="SAME")
+    """)
+    samples = np.random.default_rng(0).normal(size=(12, 4, 4, 2)).astype(np.float32)
+    made = pocketgraph.quantize(graph, {"x": samples}, outputs=["y"])
+    assert not any("batch" in note for note in made.notes)
+    made.to_bytes()
+    said = [note for note in made.report.notes if "batch" in note]
+    assert said == ["the batch is fixed: TRANSPOSE_CONV takes no open batch (y)"]
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 2), (1, 2), (2, 2), (0, 4)])
@@ -166,6 +189,7 @@ def test_rows_that_are_weighed_against_each_other_leave_the_batch_fixed(of: str,
     samples = {"x": np.full((count, 1), 0.5, np.float32)} if count else None
     made = pocketgraph.quantize(graph, samples, outputs=["y"], mode=mode)
     assert Interpreter(model_content=made.to_bytes()).get_input_details()[0]["shape_signature"].tolist() == [1, 1]
+    assert any(note.startswith("the batch is fixed: ") for note in made.notes)
 
 
 @pytest.mark.parametrize(("apart", "batch"), [(1, -1), (3, 1)])

@@ -154,6 +154,11 @@ class Operation:
         """The inputs, for readers of those that are not optional."""
         return self.inputs  # type: ignore[return-value]
 
+    @property
+    def where(self) -> str:
+        """Its node, in brackets, for what is said of it; "" where none of the graph stands for it."""
+        return f" ({self.nodes[-1]})" if self.nodes else ""
+
     def replace(self, **changes: Any) -> Operation:
         """A copy with other ``changes``, by the attributes' names; what it shares with this one are its lists."""
         return Operation(**{**self.__dict__, **changes})

@@ -36,9 +36,9 @@ def with_proven_batch(
     ends: tuple[Sequence[str], Sequence[str]],
     samples: Samples,
     threads: int,
-) -> tuple[Program, Mapping[Value, tuple[int, ...]]] | None:
+) -> tuple[Program, Mapping[Value, tuple[int, ...]]] | str:
     """The program for any batch and its open shapes, where several samples give together what each gives alone, of the
-    graph and of the program's file; None where they do not.
+    graph and of the program's file; else why it is for one batch, "" where none is open.
 
     Args:
         written: the program as its file has it, of the samples' batch.
@@ -49,7 +49,7 @@ def with_proven_batch(
         threads: how many to compute with.
     """
     if not any(is_open):
-        return None
+        return ""
     try:
         program, shapes = with_open_batch(copied(written), is_open)
         share_constants(program)
@@ -61,7 +61,7 @@ def with_proven_batch(
                 return session.run([*ends[1]], dict(zip(ends[0], sample, strict=True)))
 
             if not _are_alone(answers, rows, is_open, batched, [0.0] * len(batched)):
-                return None
+                return "the model weighs samples of a batch against each other"
         runner = PlainRunner(b"".join(writer.pieces(program, open_shapes=shapes)), threads, is_bare=False)
 
         def run(sample: Sample) -> Sequence[Array]:
@@ -70,10 +70,13 @@ def with_proven_batch(
             return [real(value, array) for value, array in zip(written.outputs, runner.run(fed), strict=True)]
 
         steps = _steps(written)
-        is_proven = all(_are_alone(run, rows[:batch], is_open, batched, steps) for batch in BATCHES)
-    except (NotCertain, PocketgraphError, RuntimeError, ValueError, MemoryError):  # LiteRT's own are the next two
-        return None
-    return (program, shapes) if is_proven else None
+        if all(_are_alone(run, rows[:batch], is_open, batched, steps) for batch in BATCHES):
+            return program, shapes
+        return "LiteRT gives others for several samples together"
+    except NotCertain as error:
+        return str(error)
+    except (PocketgraphError, RuntimeError, ValueError, MemoryError):  # LiteRT's own are the next two
+        return "several samples cannot be run together"
 
 
 def _rows(inputs: Sequence[Value], is_open: Sequence[bool], samples: Samples) -> list[list[Array]]:
@@ -93,7 +96,7 @@ def _rows(inputs: Sequence[Value], is_open: Sequence[bool], samples: Samples) ->
         for row in found[1:]
     ]
     if all(np.array_equal(array, own) for row in others for array, own in zip(row, first, strict=True)):
-        raise NotCertain
+        raise NotCertain("no samples that differ can be made up")
     return [first, *others]
 
 

@@ -29,6 +29,7 @@ from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, mea
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, model_bytes, written_bytes
 
 SUFFIXES = (".tflite", ".pb")
+OPEN = "the batch is open: several samples give together what each gives alone"
 
 
 @contextmanager
@@ -96,7 +97,8 @@ class QuantizedModel:
 
     @property
     def notes(self) -> list[str]:
-        """What was done and why, a sentence each; those that begin with ``warning:`` are to be looked at."""
+        """What was done and why, a sentence each; those that begin with ``warning:`` are to be looked at. What is said
+        of an open batch comes with the file."""
         return self.outcome.notes
 
     def to_bytes(self, form: str | None = None) -> bytes:
@@ -129,13 +131,16 @@ class QuantizedModel:
         with _output_names(self.program, self.outputs) as program:
             if self._written is None:
                 written = as_written(program, self.without)
-                self._written = self._with_open_batch(written) or (written, {})
+                found = self._with_open_batch(written)
+                self._written = (written, {}) if isinstance(found, str) else found
+                if found:
+                    self.notes.append(f"the batch is fixed: {found}" if isinstance(found, str) else OPEN)
             return written_bytes(*self._written, metadata)
 
-    def _with_open_batch(self, written: Program) -> tuple[Program, Mapping[Value, tuple[int, ...]]] | None:
-        """What the file holds for any batch; None where samples do not show that it serves others."""
+    def _with_open_batch(self, written: Program) -> tuple[Program, Mapping[Value, tuple[int, ...]]] | str:
+        """What the file holds for any batch; why samples do not show that it serves others, "" for no open one."""
         if self.source is None:
-            return None
+            return ""
         graph, is_open = self.source
         ends = [value.name for value in self.exact.inputs], self.outputs
         return with_proven_batch(written, is_open, graph, ends, self.samples, self.threads)

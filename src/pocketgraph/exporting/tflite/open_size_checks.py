@@ -114,7 +114,7 @@ def of_any_batch(
         lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
         model.threads,
     )
-    if opened is None:
-        return program, {}, ["open sizes are fixed to those of the samples"]
+    if isinstance(opened, str):
+        return program, {}, [f"open sizes are fixed to those of the samples{': ' * bool(opened)}{opened}"]
     said = f"open sizes but for the batch are fixed to those of the samples: {', '.join(closed)}"
     return *opened, [said] if closed else []

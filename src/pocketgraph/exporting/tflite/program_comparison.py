@@ -69,7 +69,7 @@ def compared(first: Program, other: Program) -> SizeComparison:
 
 def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: list[Patch]) -> str:
     """Why two operations are not the same for any size; else "", and the values that belong together are paired."""
-    where = f" ({one.nodes[-1]})" if one.nodes else ""
+    where = one.where
     if one.code != two.code or len(one.inputs) != len(two.inputs) or len(one.outputs) != len(two.outputs):
         return f"other sizes need other operators{where}"
     for body, other in zip(one.bodies, two.bodies, strict=True):
@@ -110,8 +110,7 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
 
 def takes_a_size(operation: Operation) -> str:
     """What to say of an operation for which no size can be left open."""
-    where = f" ({operation.nodes[-1]})" if operation.nodes else ""
-    return f"{operation.code} takes a constant that depends on the size{where}"
+    return f"{operation.code} takes a constant that depends on the size{operation.where}"
 
 
 def _times(one: Operation, two: Operation) -> Value | None:

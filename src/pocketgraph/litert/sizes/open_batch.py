@@ -38,12 +38,17 @@ def with_open_batch(program: Program, is_open: Sequence[bool]) -> tuple[Program,
         is_open: of each input, whether its first size may change.
 
     Raises:
-        NotCertain: an operator cannot be followed.
+        NotCertain: an operator, which it names, cannot be followed.
     """
     batch = _BatchOpening(value for value, may_change in zip(program.inputs, is_open, strict=True) if may_change)
-    operations = [made for operation in program.operations for made in batch.follow(operation)]
+    operations: list[Operation] = []
+    for operation in program.operations:
+        try:
+            operations += batch.follow(operation)
+        except NotCertain:
+            raise NotCertain(f"{operation.code} takes no open batch{operation.where}") from None
     if not batch.turned.keys().isdisjoint(program.outputs):
-        raise NotCertain
+        raise NotCertain("its steps come before its samples")
     ends = [*program.inputs, *program.outputs]
     shapes = {value: (-1, *value.shape[1:]) for value in ends if batch.is_open(value)}
     return Program(program.inputs, program.outputs, operations, program.rounded), shapes
@@ -77,9 +82,9 @@ class _BatchOpening:
             single, found = self._plain(operation)
             made = [single]
         for result in operation.outputs:
-            if found[1:] != result.shape[1:]:
+            if found != (None, *result.shape[1:]):
                 raise NotCertain
-            self._sizes.sizes[result] = found if found[0] is None else result.shape
+            self._sizes.sizes[result] = found
         return made
 
     def _reshape(self, operation: Operation) -> list[Operation]:
