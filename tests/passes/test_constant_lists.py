@@ -93,6 +93,36 @@ def test_a_list_runs(tensor: Tensor, expected: list[float], engine: str | None) 
     np.testing.assert_array_equal(y, np.float32(expected))
 
 
+def reading_in_a_function(tensor: Tensor) -> bytes:
+    """The GraphDef of READ, whose list and what takes an element of it are in a function."""
+    made = message("tensorflow.GraphDef")()
+    made.ParseFromString(bytes(to_bytes(parse(READ.replace("item, x", "call, x").replace("item = ", "#")))))
+    inside = made.library.function.add(ret={"out": "item:item:0"})
+    inside.signature.name = "f"
+    inside.signature.input_arg.add(name="i", type=3)
+    inside.signature.output_arg.add(name="out", type=1)
+    inside.node_def.add(name="list", op="Const").attr["dtype"].type = 21
+    inside.node_def[0].attr["value"].tensor.ParseFromString(typed_list_message(tensor))
+    inside.node_def.extend(node for node in made.node if node.name == "shape")
+    inside.node_def.add(name="item", op="TensorListGetItem", input=["list:output:0", "i", "shape:output:0"])
+    inside.node_def[2].attr["element_dtype"].type = 1
+    call = made.node.add(name="call", op="PartitionedCall", input=["i"])
+    call.attr["f"].func.name = "f"
+    call.attr["Tin"].list.type.append(3)
+    call.attr["Tout"].list.type.append(1)
+    return made.SerializeToString()
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize("rule", ["", "fold_constants"])
+def test_a_list_in_a_function_runs(rule: str, engine: str | None) -> None:
+    graph = from_bytes(reading_in_a_function(listed(FULL, [1, 2, 3], [4, 5, 6])))
+    assert from_bytes(to_bytes(graph)).functions["f"].nodes[0].tensor.same_values(graph.functions["f"].nodes[0].tensor)
+    with Session(transform(graph, rule, "x,i", "y") if rule else graph, engine=engine) as session:
+        (y,) = session.run(["y"], {"x": np.ones(3, np.float32), "i": 1})
+    np.testing.assert_array_equal(y, [5, 6, 7])
+
+
 @pytest.mark.parametrize(
     "tensor", [listed(EMPTY), listed(ONE_SET, [1, 2, 5]), listed(FULL, [1, 2, 3]), listed(GROWING)]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pocketgraph.graph.edit import claim_name
 
 
 def with_lists_made(graph: Graph) -> Graph:
-    """The graph without constants of type variant.
+    """The graph without constants of type variant, also in its functions.
 
     Given:   none = Const(variant[])           ; a list of four places, as fold_constants of TensorFlow 1.15 leaves it
     Result:  none/element_shape = Const(int32 [3])
@@ -23,16 +24,27 @@ def with_lists_made(graph: Graph) -> Graph:
     Raises:
         FormatError: such a constant is damaged, or no list.
     """
-    lists = {node.name for node in graph if node.op == "Const" and node.attr("dtype") is VARIANT}
+    made = _with_made(graph.nodes.values())
+    functions = {
+        name: function.replace(nodes=nodes)
+        for name, function in graph.functions.items()
+        if (nodes := _with_made(function.nodes, of_function=True)) is not None
+    }
+    return graph if made is None and not functions else graph.replace(made, functions={**graph.functions, **functions})
+
+
+def _with_made(nodes: Collection[Node], *, of_function: bool = False) -> tuple[Node, ...] | None:
+    """The nodes with those that make lists, for ``list:output:0`` in a function too; None where no constant is one."""
+    lists = {node.name for node in nodes if node.op == "Const" and node.attr("dtype") is VARIANT}
     if not lists:
-        return graph
-    maker = _ListMaker(set(graph.nodes))
-    return graph.replace([made for node in graph for made in (maker.made(node) if node.name in lists else (node,))])
+        return None
+    maker = _ListMaker({node.name for node in nodes}, of_function)
+    return tuple(made for node in nodes for made in (maker.made(node) if node.name in lists else (node,)))
 
 
 class _ListMaker:
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    def __init__(self, taken: set[str], of_function: bool) -> None:
+        self._taken, self._of_function = taken, of_function
 
     def made(self, node: Node, where: str = "", depth: int = 0) -> list[Node]:
         """The nodes that make the list of a constant; the last has its name."""
@@ -69,6 +81,8 @@ class _ListMaker:
             before = made[-1].name
             place, item = constant("index", np.int32(index)), constant("item", row)
             step("TensorListSetItem", before, place, item, element_dtype=found.dtype)
+        if self._of_function and not depth:
+            step("Identity", made[-1].name, T=VARIANT)  # whose output has the name that a constant's has
         return [*made[:-1], made[-1].replace(name=node.name)]
 
     def _free(self, node: Node, name: str) -> str:

@@ -37,7 +37,7 @@ from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
-from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.graph_state import GraphState, without_constant_lists
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unrolling.loop_shapes import with_loop_shapes
 from pocketgraph.runtime.unsupported_help import help_with
@@ -197,7 +197,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
 
 def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, without: Collection[str]) -> GraphState:
-    graph = _without_assertions(graph)
+    graph = without_constant_lists(_without_assertions(graph))
     specs: dict[Endpoint, Sized] = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         specs[endpoint] = (FeedSpec.of(graph, endpoint, label).dtype or FLOAT, tuple(shape))

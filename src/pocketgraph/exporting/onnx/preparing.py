@@ -16,7 +16,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT, LoopFrame, split
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
-from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.graph_state import GraphState, without_constant_lists
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unrolling.array_origins import reads
 from pocketgraph.runtime.unrolling.constant_trip_counts import heads_of, trip_count
@@ -76,7 +76,7 @@ def prepared(
     Raises:
         FreezeError, RunError: a function or a loop of the graph is damaged.
     """
-    graph = with_binary_switches(inlined(graph, [*inputs, *outputs], "lower"), outputs)
+    graph = without_constant_lists(with_binary_switches(inlined(graph, [*inputs, *outputs], "lower"), outputs))
     ports = dict(zip(feed_endpoints(graph, inputs), inputs.values(), strict=True))
     fetches = [fetch_endpoint(graph, name) for name in outputs]
     feeds = {endpoint: (dtype, shape.dims) for endpoint, (dtype, shape) in ports.items()}

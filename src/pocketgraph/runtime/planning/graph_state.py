@@ -46,7 +46,7 @@ class GraphState:
     ) -> None:
         """``values`` are feeds that may be relied on, by tensor name; ``targets`` nodes to run besides; ``items`` the
         graph's needed nodes, when known."""
-        self.graph = without_constant_lists(graph)
+        self.graph = graph
         self.feeds = feeds
         self.fetches = fetches
         self.without = without
