@@ -16,10 +16,10 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import program_building
-from pocketgraph.litert.rewriting import microbatches
 from pocketgraph.litert.running import microbatch_runner
 from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
 from pocketgraph.litert.running.runner import Runner
+from pocketgraph.litert.sizes import microbatches
 from support import assert_close
 
 BATCH = 6

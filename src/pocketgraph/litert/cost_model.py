@@ -159,7 +159,7 @@ LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying wind
 TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)
 LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken
 
-# Batches (litert/rewriting/microbatches.py)
+# Batches (litert/sizes/microbatches.py)
 
 LEAST_MICROBATCH_BYTES = 1 << 20  # bytes: of a picture's largest value, from which a batch is computed part by part
 MICROBATCH_WEIGHTS = 64 << 20  # bytes: of weights, that a picture or more is computed for each time they are read

@@ -169,7 +169,7 @@ def _in_microbatches(program: Program, threads: int, without: Collection[str]) -
 
     if MICROBATCHES in without:
         return program, 1
-    from pocketgraph.litert.rewriting.microbatches import in_microbatches
+    from pocketgraph.litert.sizes.microbatches import in_microbatches
 
     return in_microbatches(program, threads) or (program, 1)
 

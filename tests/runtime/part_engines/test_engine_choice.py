@@ -20,7 +20,7 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
-from pocketgraph.litert.rewriting import microbatches
+from pocketgraph.litert.sizes import microbatches
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import available_engines, engine_choice, paired_timing

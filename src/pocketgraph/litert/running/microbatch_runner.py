@@ -1,4 +1,4 @@
-"""Runs a batch part by part, each thread parts of its own (see litert/rewriting/microbatches.py)."""
+"""Runs a batch part by part, each thread parts of its own (see litert/sizes/microbatches.py)."""
 
 from __future__ import annotations
 

@@ -16,17 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pocketgraph.litert.operator_traits import UNARY, WEIGHTED
+from pocketgraph.litert.operator_traits import UNARY
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.sizes.operator_sizes import NotCertain, OperatorSizes, Sizes, constant_numbers
+from pocketgraph.litert.sizes.operator_sizes import NotCertain, constant_numbers
+from pocketgraph.litert.sizes.row_independence import keeps_rows
 from pocketgraph.litert.sizes.size_operands import constant
 from pocketgraph.litert.sizes.slices import SLICED_TYPES, SLICES, between, taken_by
 
-ALONG_AN_AXIS = frozenset(("GATHER", "PACK", "UNPACK"))
-"""Their option says along which."""
-ALONG_AXES = frozenset(("ARG_MIN", "CUMSUM", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_PROD", "REVERSE_V2"))
-"""Their second operand says along which."""
-BY_ROWS = frozenset(("DEQUANTIZE", "FULLY_CONNECTED", "QUANTIZE")) | UNARY
+BY_ELEMENT = frozenset(("DEQUANTIZE", "FULLY_CONNECTED", "QUANTIZE")) | UNARY
 """What they make of a row does not depend on which axes count the rows."""
 
 
@@ -63,28 +60,27 @@ class _BatchOpening:
 
     def __init__(self, opened: Iterable[Value]) -> None:
         self.turned: dict[Value, Value] = {}
-        self._sizes = OperatorSizes({value: (None, *value.shape[1:]) for value in opened}, {})
+        self._open: set[Value | None] = {*opened}
 
     def is_open(self, value: Value | None) -> bool:
         """Whether the first size of a value is the batch, or a multiple of it."""
-        return value is not None and self._sizes.of(value)[:1] == (None,)
+        return value in self._open
 
     def follow(self, operation: Operation) -> list[Operation]:
         """What computes the same for any batch."""
         if not any(map(self.is_open, operation.inputs)):
             return [operation]
-        found: Sizes = (None, *operation.outputs[0].shape[1:])
         if operation.code == "RESHAPE" and operation.outputs[0].shape:
             made = self._reshape(operation)
         elif any(value in self.turned for value in operation.operands) or self._is_of_steps(operation):
             made = [self._turned(operation)]
+        elif not keeps_rows(operation, self._open):
+            raise NotCertain
         else:
-            single, found = self._plain(operation)
-            made = [single]
-        for result in operation.outputs:
-            if found != (None, *result.shape[1:]):
-                raise NotCertain
-            self._sizes.sizes[result] = found
+            made = [self._of_all_rows(operation) if operation.code in SLICES else operation]
+        if not all(result.shape for result in operation.outputs):
+            raise NotCertain
+        self._open.update(operation.outputs)
         return made
 
     def _reshape(self, operation: Operation) -> list[Operation]:
@@ -119,36 +115,19 @@ class _BatchOpening:
         inputs = [self.turned[first], *operation.inputs[1:]]
         if code == "REVERSE_V2" and constant_numbers(others[0]) == [0]:
             return operation.replace(inputs=[inputs[0], constant([1])], outputs=[made])
-        if code in BY_ROWS and not any(map(self.is_open, others)):
+        if code in BY_ELEMENT and not any(map(self.is_open, others)):
             return operation.replace(inputs=inputs, outputs=[made])
         raise NotCertain
-
-    def _plain(self, operation: Operation) -> tuple[Operation, Sizes]:
-        """What computes the same with the batch in front, and the sizes of each of its results."""
-        code, found = operation.code, (None, *operation.outputs[0].shape[1:])
-        if code in SLICES:
-            return self._of_all_rows(operation), found
-        is_behind = operation.options.get("axis", 0) and not operation.options.get("batch_dims")
-        moving = [value for value in operation.operands if value.constant is None]
-        if code in ALONG_AN_AXIS and is_behind and all(map(self.is_open, moving)):
-            return operation, found
-        if code in ALONG_AXES and min(constant_numbers(operation.inputs[1]), default=0) > 0:
-            return operation, found
-        if code in WEIGHTED and not self.is_open(operation.inputs[1]):
-            return operation, found
-        return operation, self._sizes.result(operation)
 
     def _of_all_rows(self, operation: Operation) -> Operation:
         """A slice that takes all rows, however many there are."""
         source = operation.operands[0]
-        taken = taken_by(operation)
-        if taken[0] != range(source.shape[0]):
-            raise NotCertain
         if operation.code == "STRIDED_SLICE":
             return operation.replace(
                 options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1}
             )
         if source.dtype not in SLICED_TYPES:
             raise NotCertain
+        taken = taken_by(operation)
         ends = [each.stop % size for each, size in zip(taken, source.shape, strict=True)]
         return between(operation, [each.start for each in taken], ends)

@@ -11,7 +11,6 @@ operations. That holds where each row of each result is computed of the same pic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -23,15 +22,9 @@ from pocketgraph.litert.cost_model import (
     MICROBATCH_WEIGHTS,
     UNEVEN_MICROBATCHES,
 )
-from pocketgraph.litert.operator_traits import CONVOLUTIONS, ELEMENTWISE, PADS, POOLS
-from pocketgraph.litert.program import Operation, Program, Value
-
-PER_PICTURE = (
-    CONVOLUTIONS
-    | POOLS
-    | {"DEPTH_TO_SPACE", "LOCAL_RESPONSE_NORMALIZATION", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH"}
-)
-"""Operators of pictures, of which they mix nothing. Not a trait: it is this pass that knows how to cut these."""
+from pocketgraph.litert.operator_traits import CONVOLUTIONS
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.litert.sizes.row_independence import keeps_rows
 
 
 def in_microbatches(program: Program, threads: int) -> tuple[Program, int] | None:
@@ -81,7 +74,7 @@ def _rows(program: Program, batch: int) -> dict[Value, int] | None:
     for operation in program.operations:
         if not any(value in rows for value in operation.inputs if value is not None):
             continue
-        if operation.convolution is not None or not _keeps_rows(operation, rows):
+        if operation.convolution is not None or not keeps_rows(operation, rows):
             return None
         for made in operation.outputs:
             each, rest = divmod(made.shape[0], batch) if made.shape else (0, 0)
@@ -89,72 +82,6 @@ def _rows(program: Program, batch: int) -> dict[Value, int] | None:
                 return None
             rows[made] = each
     return rows if all(value in rows for value in program.outputs) else None
-
-
-def _keeps_rows(operation: Operation, rows: dict[Value, int]) -> bool:
-    """Whether the rows of a result that belong to a picture are computed of those of its operands alone."""
-    code, inputs = operation.code, [value for value in operation.inputs if value is not None]
-    if code in ELEMENTWISE:
-        return _fits_rows(inputs, operation.outputs[0], rows)
-    rank = len(inputs[0].shape)
-    if code in ("BATCH_MATMUL", "CONCATENATION"):
-        alike = {(value in rows, len(value.shape), value.shape[:1]) for value in inputs}
-        return len(alike) == 1 and (rank > 2 if code == "BATCH_MATMUL" else operation.options["axis"] % rank > 0)
-    if code == "SPLIT":
-        axis, source = inputs
-        return source in rows and axis.constant is not None and int(axis.constant.numpy()) % len(source.shape) > 0
-    if inputs[0] not in rows or any(value in rows for value in inputs[1:]):
-        return False
-    if code in ("SOFTMAX", "LOG_SOFTMAX"):
-        return rank > 1
-    if code in ("SLICE", "STRIDED_SLICE"):
-        return _takes_all_rows(operation, inputs[0].shape[0])
-    if code in PER_PICTURE or code in ("FULLY_CONNECTED", "RESHAPE"):
-        return True
-    axes = OF_OTHER_AXES.get(code)
-    operand = inputs[1].constant if axes is not None and len(inputs) > 1 else None
-    return axes is not None and operand is not None and axes(operand.numpy(), rank)
-
-
-def _takes_all_rows(operation: Operation, size: int) -> bool:
-    """Whether a slice takes all of the first axis, of this size: from 0 on so many, or up to there one by one."""
-    numbers = [value.constant.numpy() for value in operation.inputs[1:] if value is not None and value.constant]
-    if len(numbers) < len(operation.inputs) - 1 or any(operation.options.values()):
-        return False
-    return [int(each[0]) for each in numbers] == [0, size, 1][: len(numbers)]
-
-
-def _fits_rows(inputs: list[Value], made: Value, rows: dict[Value, int]) -> bool:
-    """Whether operands go with each other row by row, or are the same for each row."""
-    rank = len(made.shape)
-    return all(
-        value.shape[0] == made.shape[0] if value in rows else len(value.shape) < rank or value.shape[0] == 1
-        for value in inputs
-        if value in rows or value.shape
-    ) and all(len(value.shape) == rank for value in inputs if value in rows)
-
-
-def _reduces_others(axes: np.ndarray, rank: int) -> bool:
-    return all(axis % rank > 0 for axis in axes.reshape(-1).tolist())
-
-
-def _pads_others(borders: np.ndarray, rank: int) -> bool:
-    return not borders[0].any()
-
-
-def _turns_others(order: np.ndarray, rank: int) -> bool:
-    return int(order[0]) == 0
-
-
-OF_OTHER_AXES: dict[str, Callable[[np.ndarray, int], bool]] = {
-    **dict.fromkeys(
-        ("ARG_MAX", "ARG_MIN", "MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"),
-        _reduces_others,
-    ),
-    **dict.fromkeys(PADS, _pads_others),
-    "TRANSPOSE": _turns_others,
-}
-"""What says of an operator's second operand, and the first one's rank, whether the first axis stays as it is."""
 
 
 SIZES_AT = {"RESHAPE": 1, "SLICE": 2, "STRIDED_SLICE": 2}
