@@ -984,6 +984,27 @@ def test_a_slice_with_open_sizes_is_computed_by_xnnpack_and_ends_where_a_sequenc
         np.testing.assert_array_equal(interpreter.get_tensor(result["index"]), -x[:, :5])
 
 
+@pytest.mark.parametrize(("dtype", "code"), [("float", "STRIDED_SLICE"), ("int32", "SLICE")])
+def test_slices_with_open_sizes_are_those_that_litert_copies_by_rows(
+    dtype: str, code: str, tmp_path: pathlib.Path
+) -> None:
+    """XNNPACK takes no whole numbers, of which LiteRT copies a STRIDED_SLICE element by element."""
+    graph = parse(f"""
+        x = Placeholder(dtype={dtype}, shape=[?,?,6])
+        begin = Const(int32 [0, 1, 0])
+        end = Const(int32 [0, 0, 4])
+        ones = Const(int32 [1, 1, 1])
+        part = StridedSlice(x, begin, end, ones, T={dtype}, Index=int32, begin_mask=5, end_mask=3)
+        y = Add(part, part, T={dtype})
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert not made.notes
+    file = ModelFile(made.path)
+    x = np.arange(2 * 7 * 6).reshape(2, 7, 6).astype(graph["x"].dtype("dtype").numpy)
+    np.testing.assert_array_equal(file.run("serving_default", {"x": x})["y"], 2 * x[:, 1:, :4])
+    assert code in {operation["op_name"] for operation in Interpreter(made.path)._get_ops_details()}
+
+
 @pytest.mark.parametrize(
     "rest",
     [

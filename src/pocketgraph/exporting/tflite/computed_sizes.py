@@ -12,7 +12,8 @@ from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64
 from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import GATHERS, MOVES, PASSES, PRODUCTS, ops_with
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.sizes.slices import between
+from pocketgraph.litert.sizes.size_operands import constant
+from pocketgraph.litert.sizes.slices import SLICED_TYPES, between
 from pocketgraph.litert.sizes.unit_axes import SizeOf, part_of_shape, with_sizes_of
 
 LOOK_AT_SIZES = ops_with("shape")
@@ -86,7 +87,11 @@ def with_computed_sizes(operations: Sequence[Operation], own: Mapping[Operation,
             continue
         if told is not None and operation.code == "SLICE":
             begin, end = told.content.numpy().reshape(2, -1).tolist()
-            made.append(between(operation, begin, end))
+            if operation.operands[0].dtype in SLICED_TYPES or min(*begin, *end) < 0:
+                made.append(between(operation, begin, end))
+            else:
+                counts = constant([last - first if last else -1 for first, last in zip(begin, end, strict=True)])
+                made.append(operation.replace(inputs=[*operation.inputs[:2], counts]))
             continue
         if told is not None:
             size, taking = part_of_shape(operation.operands[0], (1, 3), operation.nodes)

@@ -12,7 +12,6 @@ from pocketgraph.litert.operator_traits import BINARY, ELEMENTWISE, GIVING_BOOL
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.sizes.operator_sizes import RESIZES
 from pocketgraph.litert.sizes.size_operands import constant
-from pocketgraph.litert.sizes.slices import SLICED_TYPES
 
 BROADCASTS = BINARY | {"SELECT_V2"} | (GIVING_BOOL & ELEMENTWISE)
 """Operators for which a constant of size 1 serves a larger operand."""
@@ -92,8 +91,6 @@ def _same(one: Operation, two: Operation, pairs: dict[Value, Value], patched: li
             merged: Value | list[int] | None = _merged(a, b) if one.code == "RESHAPE" and at == 1 else None
             if one.code in BROADCASTS:
                 merged = _repeated(one, two, at)
-            elif one.code == "SLICE" and at == 2 and one.operands[0].dtype not in SLICED_TYPES:
-                merged = _to_the_end(one, two)
             if merged is None and at == 1 and one.code in RESIZES:
                 merged = _times(one, two)
                 at = at if merged is None else OWN_SIZE
@@ -153,25 +150,6 @@ def _repeated(operation: Operation, two: Operation, at: int) -> Value | None:
         return None
     constant = Constant.of(one)
     return Value(a.name, a.dtype, constant.shape, constant)
-
-
-def _to_the_end(one: Operation, two: Operation) -> Value | None:
-    """The sizes of a slice, -1 where both take all that there is behind their start."""
-    taken = []
-    for operation in (one, two):
-        source, begin, size = operation.inputs
-        if source is None or begin is None or begin.constant is None or size is None or size.constant is None:
-            return None
-        sizes = size.constant.numpy()
-        rest = np.array(source.shape) - begin.constant.numpy()
-        taken.append((sizes, np.where(sizes == rest, -1, sizes)))
-    (first, first_open), (other, other_open) = taken
-    merged = np.where(first == other, first, first_open)
-    if not np.array_equal(merged, np.where(first == other, first, other_open)) or (merged[first != other] != -1).any():
-        return None
-    value = one.operands[2]
-    constant = Constant.of(merged.astype(first.dtype))
-    return Value(value.name, value.dtype, constant.shape, constant)
 
 
 def _places(one: Operation, two: Operation) -> Value | None:
