@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.errors import FormatError, UsageError
@@ -157,6 +157,26 @@ def test_photos_that_are_to_be_turned_are_told_of(tmp_path: pathlib.Path) -> Non
     assert image_loading.is_turned(str(tmp_path / "turned.jpg"))
     assert image_loading.read(tmp_path / "turned.jpg").shape == (6, 8, 3)
     assert not any(image_loading.is_turned(str(tmp_path / name)) for name in ("upright.jpg", "broken.jpg", "none.jpg"))
+
+
+def test_no_png_is_decoded_to_see_whether_it_is_to_be_turned(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one that has chunks behind its pixels, where its mark may be, too."""
+    mark = Image.Exif()
+    mark[image_loading.ORIENTATION] = 6
+    Image.new("RGB", (8, 6)).save(tmp_path / "before.png", exif=mark)
+    Image.new("RGB", (8, 6)).save(tmp_path / "upright.png")
+    before, upright = ((tmp_path / name).read_bytes() for name in ("before.png", "upright.png"))
+    start = before.index(b"eXIf") - 4
+    chunk = before[start : start + 12 + int.from_bytes(before[start : start + 4], "big")]
+    (tmp_path / "behind.png").write_bytes(upright[:-12] + chunk + upright[-12:])
+    decoded, load = [], PngImagePlugin.PngImageFile.load
+    monkeypatch.setattr(
+        PngImagePlugin.PngImageFile, "load", lambda self: decoded.append(pathlib.Path(self.fp.name).name) or load(self)
+    )
+    turned = [name for name in ("before", "upright", "behind") if image_loading.is_turned(f"{tmp_path}/{name}.png")]
+    assert (turned, decoded) == (["before", "behind"], ["behind.png"])
 
 
 def test_photos_of_kinds_that_are_not_read_are_named(tmp_path: pathlib.Path) -> None:

@@ -37,6 +37,7 @@ LOOKED_AT = {"JPEG", "PNG"}
 ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
 """How whole files end."""
 ORIENTATION = 0x0112  # the mark's number in EXIF; 1 is upright
+PNG_MARKS = (b"eXIf", b"zTXt", b"iTXt", b"tEXt")  # chunks that may hold the mark
 MAX_PIXELS = 1 << 26  # 67 million, 200 MB as RGB; a file can claim more in its first 30 bytes
 PNG_GRAY = (9797, 19235, 3736)  # weights of red, green and blue in 1/32768 that TensorFlow has libpng use
 
@@ -142,12 +143,28 @@ def size_of(path: str) -> tuple[int, int] | None:
 
 def is_turned(path: str) -> bool:
     """Whether a photo says by its EXIF mark that it is to be turned before it is looked at; ``read`` does not."""
+    from PIL import Image
 
     try:
         with opened(path, is_sought=True) as file:
-            return _opened(file, path).getexif().get(ORIENTATION, 1) not in (0, 1)
+            picture = _opened(file, path)
+            is_known = picture.format == "PNG" and not _has_marks_behind(file)
+            marks = Image.Image.getexif(picture) if is_known else picture.getexif()  # that of PNG decodes the picture
+            return marks.get(ORIENTATION, 1) not in (0, 1)
     except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
         return False
+
+
+def _has_marks_behind(file: IO[bytes]) -> bool:
+    """Whether a PNG file has chunks that may hold marks behind its pixels."""
+    file.seek(8)  # the signature
+    is_behind = False
+    while len(head := file.read(8)) == 8:
+        is_behind = is_behind or head[4:] == b"IDAT"
+        if is_behind and head[4:] in PNG_MARKS:
+            return True
+        file.seek(int.from_bytes(head[:4], "big") + 4, os.SEEK_CUR)
+    return False
 
 
 def told_turned(pictures: Sequence[str]) -> str:
