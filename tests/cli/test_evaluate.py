@@ -695,6 +695,9 @@ def test_a_list_names_the_line_of_a_file_that_is_not_there(tmp_path: pathlib.Pat
     (tmp_path / "labels.txt").write_text("# names\nred\nblue\n")
     assert call("evaluate", tmp_path / "model.pb", f"--data={tmp_path / 'labels.txt'}") == 1
     assert "labels.txt: line 2: there is no file 'red'; a list has the path of" in capsys.readouterr().err
+    (tmp_path / "boxes.json").write_text('{"images": []}')
+    assert call("evaluate", tmp_path / "model.pb", f"--data={tmp_path / 'boxes.json'}") == 1
+    assert "boxes.json: this looks like JSON, and is no list of files; a list of files is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("has_graph", [True, False])

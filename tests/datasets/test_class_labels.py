@@ -26,6 +26,20 @@ def test_folders_are_found_by_the_labels_that_retrain_gives_them() -> None:
         indices(["C++"], ["c", "c#"], 2)
 
 
+def test_classes_are_found_in_lines_that_have_numbers_or_ids_before_the_names() -> None:
+    """As Teachable Machine, Coral and ImageNet's synset_words.txt write them."""
+    for lines in (["0 cat", "1 big owl"], ["0: cat", "1: Big_Owl"], ["0,cat", "1,big owl"], ["12\tcat", "7\tbig owl"]):
+        assert indices(["big owl", "cat"], lines, 2) == [1, 0]
+    assert indices(["n01443537", "n01440764"], ["n01440764 tench, Tinca", "n01443537 goldfish"], 2) == [1, 0]
+    with pytest.raises(UsageError, match="the class 'cent' 2 times"):
+        indices(["cent"], ["1 cent", "2 cent"], 2)
+
+
+def test_a_class_beyond_the_scores_is_told_where_classes_are_numbers() -> None:
+    with pytest.raises(UsageError, match="does not have the class '3'; classes by number are 0 to 2 here"):
+        indices(["1", "2", "3"], ["a", "b", "c"], 3)
+
+
 def test_samples_of_no_other_class_are_told_what_their_label_is() -> None:
     """As ``_unknown_`` is, which nobody guesses of a folder called other."""
     with pytest.raises(

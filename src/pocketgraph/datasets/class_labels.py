@@ -83,6 +83,8 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
     without = f"leave {option('labels')} out to judge without"
     if missing:
         hint = " ".join(filter(None, (did_you_mean(missing[0], names), _of_no_other(names))))
+        if all(map(str.isdecimal, classes)):
+            missing, hint = [max(missing, key=int)], f"classes by number are 0 to {scores - 1} here;"
         raise UsageError(f"the labels file does not have the class '{missing[0]}'", hint=f"{hint} {without}".strip())
     counts = Counter(wanted)
     twice = next((name for name in needed if counts[name] > 1), None)
@@ -107,9 +109,10 @@ def _of_no_other(names: Sequence[str]) -> str:
 
 
 def _by_labels(wanted: list[str], called: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Both as the labels of folders, which ``retrain`` and retrain.py of TensorFlow write, if each class is then found
-    and no two become one."""
-    for form in (label_of, _original_label):
+    """Both as the labels of folders, which ``retrain`` and retrain.py of TensorFlow write, or the lines without the
+    numbers before them (``0 tench``, ``0: tench``), or as the id that ImageNet's have (``n01440764 tench``), if each
+    class is then found and no two become one."""
+    for form in (label_of, _original_label, _behind_number, _synset):
         labels, by_label = [form(name) for name in wanted], {name: form(name) for name in called}
         found = {*by_label.values()}
         if found <= {*labels} and len(found) == len({*called.values()}):
@@ -119,6 +122,14 @@ def _by_labels(wanted: list[str], called: dict[str, str]) -> tuple[list[str], di
 
 def _original_label(folder: str) -> str:
     return re.sub(r"[^a-z0-9]+", " ", folder.lower()).strip()
+
+
+def _behind_number(line: str) -> str:
+    return label_of(re.sub(r"^\d+(\s*[:,]\s*|\s+)(?=\S)", "", line))
+
+
+def _synset(line: str) -> str:
+    return re.sub(r"^(n\d{8})\b.*$", r"\1", line)
 
 
 def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str] | None:

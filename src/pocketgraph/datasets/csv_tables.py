@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from pocketgraph.datasets.file_lists import is_picture, is_recording
+from pocketgraph.datasets.file_lists import LISTED, is_picture, is_recording
 from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError, option
@@ -141,7 +141,7 @@ def _class_column(head: Sequence[str], taken: Sequence[int], width: int) -> int:
 def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:
     """What can be done about rows that are longer or shorter than what the model takes."""
     if any(is_picture(cell.strip()) or is_recording(cell.strip()) for cell in row):
-        return "a list of files is a .txt file: on each line a path, seen from its folder, a tab and the class"
+        return LISTED
     if not any(map(_is_number, row)) or (width < wanted and any(_is_text(cell) for cell in row)):
         return "texts are for the graph that reads them; name that first"
     if width > wanted:

@@ -18,6 +18,7 @@ UNREAD = {
     "WAV": (".mp3", ".m4a", ".aac", ".ogg", ".opus", ".flac", ".webm"),
 }
 """Endings of pictures and recordings that are not read, by what to make of them."""
+LISTED = "a list of files is a .txt file: on each line a path, seen from its folder, a tab and the class"
 BACKGROUND_NOISE = "_background_noise_"
 """The folder of long noises in data sets of words, as of Speech Commands: no word, and no class."""
 HIDDEN = (".", "__MACOSX", BACKGROUND_NOISE)
@@ -181,6 +182,8 @@ def of_list(name: str) -> tuple[list[str], list[str]]:
             path, _, label = line.rpartition(" ") if " " in line else (line, "", "")
         files.append(os.path.join(os.path.dirname(name), path.strip()))
         if not os.path.lexists(files[-1]):
+            if line.startswith(("{", "[")):
+                raise FormatError("this looks like JSON, and is no list of files", where=name, hint=LISTED)
             hint = near(files[-1]) or "a list has the path of a picture or recording on each line, seen from its folder"
             raise FormatError(f"line {number}: there is no file '{path.strip()}'", where=name, hint=hint)
         classes.append(label.strip())
