@@ -62,8 +62,8 @@ class Embeddings:
 
 
 def photos_in(folder: str, warn: Notify = unheard) -> list[Example]:
-    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels; ``warn`` is
-    told of photos that lie deeper.
+    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels, and of those
+    inside these, of which ``warn`` is told.
 
     Raises:
         FormatError: there is no such folder.
@@ -71,14 +71,15 @@ def photos_in(folder: str, warn: Notify = unheard) -> list[Example]:
     """
     if not os.path.isdir(folder):
         raise no_folder(folder)
-    found = []
+    found = [Example(os.path.join(folder, name), "", "") for name in file_lists.names_in(folder, file_lists.SUFFIXES)]
     names = [name for name in sorted(os.listdir(folder)) if not name.startswith(file_lists.HIDDEN)]
     inner = [(os.path.join(folder, name), label_of(name)) for name in names]
-    for place, label in [(folder, ""), *(pair for pair in inner if os.path.isdir(pair[0]))]:
-        files = file_lists.names_in(place, file_lists.SUFFIXES)
-        found += [Example(os.path.join(place, file), label, "") for file in files]
-        if place != folder and (deeper := file_lists.told_deeper(place, file_lists.SUFFIXES)):
-            warn(f"{place}: {deeper}")
+    for place, label in inner:
+        if os.path.isdir(place):
+            files = [file for file in file_lists.files_in(place) if file_lists.is_picture(file)]
+            found += [Example(file, label, "") for file in files]
+            if deeper := file_lists.told_deeper(place, files):
+                warn(deeper)
     if not found:
         places = [folder, *(place for place, _ in inner if os.path.isdir(place))]
         hears = any(file_lists.is_recording(file) for place in places for file in os.listdir(place))

@@ -42,20 +42,22 @@ def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
         )
 
 
-def told_deeper(folder: str, suffixes: Sequence[str]) -> str:
-    """Says how many files with these endings lie in the folders inside a folder, whose own files alone are taken; ""
-    for none. Links and hidden folders are not looked into."""
-    found = []
-    for place, inner, _ in os.walk(folder):
-        inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
-        if place != folder:
-            found += [os.path.relpath(os.path.join(place, name), folder) for name in names_in(place, suffixes)]
-    if not found:
+def told_beside(folder: str, suffixes: Sequence[str]) -> str:
+    """Says how many files with these endings lie beside the folders of the classes; "" for none."""
+    if not (loose := names_in(folder, suffixes)):
         return ""
-    return (
-        f"{counted(len(found), 'file')} in folders inside it, such as {found[0]}, "
-        f"{'is' if len(found) == 1 else 'are'} left out: move what belongs to it up into '{os.path.basename(folder)}'"
-    )
+    verb = "is" if len(loose) == 1 else "are"
+    return f"{counted(len(loose), 'file')} beside the folders of the classes, such as {loose[0]}, {verb} left out"
+
+
+def told_deeper(folder: str, files: Sequence[str]) -> str:
+    """Says how many of the files of a class lie in folders inside its own, which retrain.py leaves out; "" for none."""
+    deep = [file for file in files if os.path.dirname(file) != folder]
+    if not deep:
+        return ""
+    name, verb = os.path.basename(folder), "is" if len(deep) == 1 else "are"
+    inside = os.path.relpath(deep[0], folder)
+    return f"{counted(len(deep), 'file')} in folders inside '{name}', such as {inside}, {verb} of this class"
 
 
 def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
@@ -81,8 +83,13 @@ def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
     return [path for path in found if os.path.isfile(path) or not os.path.exists(path)]  # a pipe may never end
 
 
-def of_folder(name: str) -> tuple[list[str], list[str]]:
+def of_folder(name: str, *, needs_classes: bool = False) -> tuple[list[str], list[str]]:
     """The pictures of a folder and of those inside, or else the recordings, and the class of each; all classes in turn.
+
+    Args:
+        name: of the folder.
+        needs_classes: leave out those beside the folders of the classes, where most are in two or more of these; no
+            class is told where one file has none.
 
     Raises:
         UsageError: there are neither.
@@ -92,6 +99,11 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     if not files:
         hint = unread(found_here) or f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
         raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
+    inner = [path for path in files if os.path.dirname(os.path.relpath(path, name))]
+    if needs_classes and 2 * len(inner) > len(files):
+        found = _with_classes(name, inner)
+        if len({*found[1]}) > 1:
+            return found
     return _with_classes(name, files)
 
 

@@ -14,19 +14,21 @@ from pocketgraph.datasets.file_lists import (
     HIDDEN,
     RECORDINGS,
     SUFFIXES,
+    files_in,
     is_recording,
-    names_in,
+    told_beside,
     told_deeper,
     unread,
 )
 from pocketgraph.datasets.sample_reading import Notify, unheard
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import near
-from pocketgraph.pages.quantities import counted
 
 MOST_OF_A_CLASS = (1 << 27) - 1
 """What the hash of a name is reduced to; retrain.py's MAX_NUM_IMAGES_PER_CLASS."""
 FEW = 20
+PARTS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
+"""Folders of these names hold parts of a data set, and the folders of the classes are inside."""
 CATEGORIES = ("training", "testing", "validation")
 
 
@@ -52,24 +54,33 @@ class Example:
         return self.key or self.path.partition("_nohash_")[0]
 
 
-def split_share(path: str) -> float:
-    """Where a file lies between 0 and 100, by its name alone, so that it never changes sides.
+def split_key(path: str, folder: str) -> str:
+    """What the side of a file follows from: its path from the folder of the classes on, whose own name it begins with,
+    however that is spelt: as retrain.py beside that folder has it.
+
+    Of a recording it is the name alone, as in input_data.py of speech_commands, so that all words of a speaker, who is
+    named before ``_nohash_``, are on one side.
+    """
+    if is_recording(path):
+        return os.path.basename(path)
+    own = os.path.basename(os.path.realpath(folder))
+    return os.path.join(own, os.path.relpath(path, folder)).replace(os.sep, "/")
+
+
+def split_share(key: str) -> float:
+    """Where a file lies between 0 and 100, by its ``split_key`` alone, so that it never changes sides.
 
     What follows ``_nohash_`` does not count: photos of one thing stay together. SHA-1, as retrain.py of TensorFlow 1.2
     and later.
     """
-    key = re.sub(r"_nohash_.*$", "", path)
+    key = re.sub(r"_nohash_.*$", "", key)
     number = int(hashlib.sha1(key.encode("utf-8", "surrogateescape")).hexdigest(), 16)
     return number % (MOST_OF_A_CLASS + 1) * (100.0 / MOST_OF_A_CLASS)
 
 
-def category_of(path: str, testing: float, validation: float) -> str:
-    """The category of a file, by the percentages of the two smaller ones.
-
-    Of a recording the name alone counts, as in input_data.py of speech_commands, so that all words of a speaker, who is
-    named before ``_nohash_``, are on one side.
-    """
-    share = split_share(os.path.basename(path) if is_recording(path) else path)
+def category_of(key: str, testing: float, validation: float) -> str:
+    """The category of a file of this ``split_key``, by the percentages of the two smaller ones."""
+    share = split_share(key)
     if share < validation:
         return "validation"
     return "testing" if share < testing + validation else "training"
@@ -102,20 +113,20 @@ def examples_of(
     check_shares(testing, validation)
     if suffixes is RECORDINGS and os.path.isdir(os.path.join(folder, BACKGROUND_NOISE)):
         warn(f"'{BACKGROUND_NOISE}' is no word and is left out; clips in a folder _silence_ are told apart from words")
-    if loose := names_in(folder, suffixes):
-        verb = "is" if len(loose) == 1 else "are"
-        warn(f"{counted(len(loose), 'file')} beside the folders of the classes, such as {loose[0]}, {verb} left out")
+    if beside := told_beside(folder, suffixes):
+        warn(beside)
     found: dict[str, list[Example]] = {}
     deep = ""
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
         if not os.path.isdir(inner) or name.startswith(HIDDEN):
             continue
-        files = names_in(inner, suffixes)
-        if others := unread(sorted(os.listdir(inner))):
+        found_here = files_in(inner)
+        files = [path for path in found_here if path.lower().endswith(tuple(suffixes))]
+        if others := unread(found_here):
             warn(f"'{name}': {others}")
-        if deeper := told_deeper(inner, suffixes):
-            warn(f"'{name}': {deeper}")
+        if deeper := told_deeper(inner, files):
+            warn(deeper)
             deep = deep or inner
         if not files:
             warn(f"'{name}' has no examples and is left out")
@@ -128,18 +139,16 @@ def examples_of(
             warn(f"'{name}' has one example: it cannot be cross-validated, and is told by that alone")
         elif len(files) < FEW:
             warn(f"'{name}' has less than {FEW} examples, which may cause issues")
-        paths = [os.path.join(inner, file) for file in files]
-        found[label] = [Example(path, label, category_of(path, testing, validation)) for path in paths]
-    if not found:
-        hint = (
-            f"give a folder whose folders are the classes, as {deep} may be"
-            if deep
-            else "make one folder a class in it"
-        )
+        found[label] = [
+            Example(path, label, category_of(split_key(path, folder), testing, validation)) for path in files
+        ]
+    hint = f"give a folder whose folders are the classes, as {deep} may be" if deep else "make one folder a class in it"
+    if not found or (deep and found.keys() <= PARTS):
         raise UsageError(f"No valid folders of images found at {folder}", hint=hint)
     if len(found) == 1:
         raise UsageError(
-            f"Only one valid folder of images found at {folder} - multiple classes are needed for classification."
+            f"Only one valid folder of images found at {folder} - multiple classes are needed for classification.",
+            hint=hint if deep else "",
         )
     for label, entries in found.items():
         check_counts(label, entries)
