@@ -17,7 +17,7 @@ from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.formats.files import opened, unreadable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
-from pocketgraph.kernels.probabilities import are_probabilities, are_shares
+from pocketgraph.kernels.probabilities import are_probabilities, are_shares, squared_errors
 from pocketgraph.pages.quantities import counted
 
 MAX_LABEL_BYTES = 1 << 24
@@ -159,7 +159,7 @@ def shares_of_two(score: Array, *, is_logit: bool) -> Array:
 
 def are_logits(scores: Array, right: Sequence[int] | Array, *, may_be: bool) -> bool:
     """Whether single scores are logits of the second of two classes, which are above 0 for it, and no shares, which are
-    above 0.5: where they may be, or leave the range of shares, by which of both more answers are right.
+    above 0.5: where they may be, or leave the range of shares, by which of both is nearer to the classes.
 
     Args:
         scores: of all samples, [samples].
@@ -168,8 +168,8 @@ def are_logits(scores: Array, right: Sequence[int] | Array, *, may_be: bool) -> 
     """
     if not may_be and are_shares(scores, rounding=0):
         return False
-    wanted = np.asarray(right) == 1
-    return not len(right) or bool(((scores > 0) == wanted).sum() >= ((scores > 0.5) == wanted).sum())
+    as_shares, as_logits = squared_errors(scores, np.asarray(right) == 1) if len(right) else (0.0, 0.0)
+    return as_logits <= as_shares
 
 
 def of_two(scores: Array, names: Sequence[str] | None, *, is_logit: bool = False) -> Array:

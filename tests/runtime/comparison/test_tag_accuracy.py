@@ -9,6 +9,7 @@ import pytest
 
 from pocketgraph import quantize
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.datasets.class_labels import are_logits
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -43,6 +44,18 @@ def test_figures_are_those_of_the_definitions(scale: float) -> None:
         found.add(row[None].astype(np.float32), truth)
     assert (found.right, found.all_right) == (7 / 9, 1 / 3)
     assert found.f1 == pytest.approx(4 / 6)
+
+
+def test_logits_are_known_by_how_near_they_are_and_not_by_which_threshold_flatters() -> None:
+    """Of these logits more tags were right from 0.5 on; of the numbers beside shares 0.5 is the threshold."""
+    logits, near_shares = np.array([[-3, 0.3, 2.0]], np.float32), np.array([[-0.1, 0.3, 1.1]], np.float32)
+    found = TagAccuracy(), TagAccuracy()
+    for one, row in zip(found, (logits, near_shares), strict=True):
+        one.add(row, np.array([0, 0, 1]))
+    assert [one.right for one in found] == [2 / 3, 1]
+    assert are_logits(logits[0], [0, 0, 1], may_be=True)
+    assert not are_logits(near_shares[0], [0, 0, 1], may_be=True)
+    assert are_logits(np.float32([np.nan, np.inf, -4]), [0, 1, 0], may_be=True)
 
 
 def test_one_of_several_is_a_class_and_no_tag() -> None:

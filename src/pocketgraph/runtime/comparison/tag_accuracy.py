@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.probabilities import are_probabilities, are_shares
+from pocketgraph.kernels.probabilities import are_probabilities, are_shares, squared_errors
 
 THRESHOLDS = (0.5, 0.0)
 """From which a tag is given: of shares, and of logits."""
@@ -28,26 +28,29 @@ def are_tags(wanted: Array, answer: Array) -> bool:
 class TagAccuracy:
     """How often tags are right, over samples taken in one by one.
 
-    A tag is given from a share of 0.5, or a logit of 0: where answers leave the range of shares, whichever has more
-    tags right.
+    A tag is given from a share of 0.5, or a logit of 0: where answers leave the range of shares, whichever is nearer
+    to the tags.
 
     Attributes:
         count, width: how many samples, and how many tags.
         are_shares: whether all scores are from 0 to 1.
         sums: of each of THRESHOLDS: right tags, samples with all tags right, tags that are given rightly, and those
             that are given or wanted, int64 [2, 4]; what is both counts twice.
+        errors: the ``squared_errors`` of both.
     """
 
     count: int = 0
     width: int = 0
     are_shares: bool = True
     sums: Array = field(default_factory=lambda: np.zeros((len(THRESHOLDS), 4), np.int64))
+    errors: Array = field(default_factory=lambda: np.zeros(len(THRESHOLDS)))
 
     def add(self, scores: Array, wanted: Array) -> None:
         """Takes in one sample's scores, and which of the tags are true of it, 0 or 1 each. NaN gives no tag."""
         row, truth = scores.reshape(-1), wanted.reshape(-1) == 1
         self.count, self.width = self.count + 1, row.size
         self.are_shares = self.are_shares and are_shares(row, rounding=0)
+        self.errors += squared_errors(row, truth)
         for at, threshold in enumerate(THRESHOLDS):
             given = row > threshold
             hits = (given == truth).sum(), (given == truth).all(), (given & truth).sum(), given.sum() + truth.sum()
@@ -57,7 +60,7 @@ class TagAccuracy:
     def _counts(self) -> Array:
         """The sums of the threshold that scores have."""
         shares, logits = self.sums
-        found: Array = shares if self.are_shares or shares[0] > logits[0] else logits
+        found: Array = shares if self.are_shares or self.errors[0] < self.errors[1] else logits
         return found
 
     @property
