@@ -15,7 +15,7 @@ from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import FormatError, RunError, UsageError
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph.text_format import parse, print_graph
 from support import model_dir, model_info, needs_shared, shared
 
 RECORDS = json.loads((pathlib.Path(__file__).parent / "golden" / "label_image.json").read_text())
@@ -124,8 +124,8 @@ def retrained(size: str) -> Any:
     return parse(f"""
         input = Placeholder(dtype=float, shape={size})
         axes = Const(int32 [1, 2])
-        mean = Mean(input, axes, T=float, Tidx=int32, keep_dims=false)
-        final_result = Softmax(mean, T=float)
+        MobilenetV1/mean = Mean(input, axes, T=float, Tidx=int32, keep_dims=false)
+        final_result = Softmax(MobilenetV1/mean, T=float)
     """)
 
 
@@ -135,6 +135,14 @@ def test_a_preset_is_recognised_and_the_graph_knows_better_about_size() -> None:
     assert (labeler.mean, labeler.std, labeler.input.width) == (127.5, 127.5, 128)
     assert Labeler(retrained("[1,?,?,3]")).input.width == 224
     assert Labeler(retrained("[1,?,?,3]"), width=160, height=128).input.height == 128
+
+
+def test_what_retrain_makes_of_another_base_is_not_taken_for_a_mobilenet() -> None:
+    """Its input may be called so, too."""
+    graph = retrained("[1,8,8,3]")
+    other = parse(print_graph(graph, full=True).replace("MobilenetV1/", "net/"))
+    assert presets.recognise(graph) is presets.PRESETS["retrained_mobilenet"]
+    assert presets.recognise(other) is None
 
 
 def test_with_a_layer_given_the_original_defaults_hold() -> None:
@@ -201,8 +209,8 @@ def test_other_placeholders_are_fed_when_given_and_asked_for_when_not(orange: pa
 def test_a_guessed_size_that_does_not_run_is_owned_up_to(orange: pathlib.Path) -> None:
     graph = parse("""
         input = Placeholder(dtype=float, shape=[])
-        w = Const(float[128,128,3,2] 0.5)
-        conv = Conv2D(input, w, T=float, strides=[1,1,1,1], padding="VALID")
+        MobilenetV1/w = Const(float[128,128,3,2] 0.5)
+        conv = Conv2D(input, MobilenetV1/w, T=float, strides=[1,1,1,1], padding="VALID")
         final_result = Squeeze(conv, T=float, squeeze_dims=[1, 2])
     """)
     with pytest.raises(RunError, match="the size 224 x 224 is a guess: pass width"):
@@ -366,8 +374,8 @@ def test_a_file_that_states_its_scaling_needs_no_presets(tmp_path: pathlib.Path)
     """A preset's layers are told of where the scaling is theirs."""
     graph = parse("""
         input = Placeholder(dtype=float, shape=[1,8,8,3])
-        axes = Const(int32 [1, 2])
-        final_result = Mean(input, axes, T=float, Tidx=int32)
+        MobilenetV1/axes = Const(int32 [1, 2])
+        final_result = Mean(input, MobilenetV1/axes, T=float, Tidx=int32)
     """)
     stated = tmp_path / "stated.tflite"
     export(graph, stated, input_mean=3.0, input_std=5.0)

@@ -20,6 +20,7 @@ class Preset:
         input_layer, output_layer: node names.
         self_test: the index of "military uniform", the answer to the original's picture of Grace Hopper.
         distinctive: whether a graph with these layer names is surely of this family.
+        inner: how names of layers between them begin, where these names alone tell nothing.
     """
 
     name: str
@@ -31,10 +32,12 @@ class Preset:
     output_layer: str
     self_test: int | None = None
     distinctive: bool = True
+    inner: str = ""
 
     def fits(self, graph: Graph) -> bool:
-        """Whether the graph has both layers."""
-        return self.input_layer in graph and self.output_layer in graph
+        """Whether the graph has these layers."""
+        has_both = self.input_layer in graph and self.output_layer in graph
+        return has_both and any(node.name.startswith(self.inner) for node in graph)
 
 
 INCEPTION_V3 = Preset(
@@ -64,7 +67,7 @@ PRESETS = {
         Preset("retrained", "retrain.py on Inception v3", 299, 128, 128, "Mul", "final_result"),
         Preset(
             "retrained_mobilenet", "retrain.py on a MobileNet, TensorFlow for Poets", 224, 127.5, 127.5,
-            "input", "final_result",
+            "input", "final_result", inner="Mobilenet",
         ),
         Preset(
             "retrained_hub", "retrain.py on a TensorFlow Hub module", 299, 0, 255, "Placeholder", "final_result",
