@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter
 
 from colours import base, colour_photos
 from command_line import call
-from pocketgraph.apps.retraining.example_lists import category_of, split_key
+from pocketgraph.apps.retraining.example_lists import category_of
 from pocketgraph.apps.training_data.decisions import apply_decisions, read_decisions
 from pocketgraph.apps.training_data.distribution_distance import area_under_curve, distance
 from pocketgraph.apps.training_data.duplicates import groups_of
@@ -82,7 +82,7 @@ def test_each_kind_is_found(scenes: pathlib.Path) -> None:
 
 def test_near_duplicates_across_the_split_are_dropped_from_the_smaller_side(scenes: pathlib.Path) -> None:
     def side(name: str) -> str:
-        return category_of(split_key(str(scenes / "a" / name), str(scenes)), 30, 10)
+        return category_of(str(scenes / "a" / name), 30, 10)
 
     trains = next(f"{number}.png" for number in range(0, 48, 2) if side(f"{number}.png") == "training")
     tests = next(f"again {number}.jpg" for number in range(100) if side(f"again {number}.jpg") == "testing")

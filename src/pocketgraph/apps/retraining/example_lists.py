@@ -54,33 +54,24 @@ class Example:
         return self.key or self.path.partition("_nohash_")[0]
 
 
-def split_key(path: str, folder: str) -> str:
-    """What the side of a file follows from: its path from the folder of the classes on, whose own name it begins with,
-    however that is spelt: as retrain.py beside that folder has it.
-
-    Of a recording it is the name alone, as in input_data.py of speech_commands, so that all words of a speaker, who is
-    named before ``_nohash_``, are on one side.
-    """
-    if is_recording(path):
-        return os.path.basename(path)
-    own = os.path.basename(os.path.realpath(folder))
-    return os.path.join(own, os.path.relpath(path, folder)).replace(os.sep, "/")
-
-
-def split_share(key: str) -> float:
-    """Where a file lies between 0 and 100, by its ``split_key`` alone, so that it never changes sides.
+def split_share(path: str) -> float:
+    """Where a file lies between 0 and 100, by its path as it is given alone, so that it never changes sides.
 
     What follows ``_nohash_`` does not count: photos of one thing stay together. SHA-1, as retrain.py of TensorFlow 1.2
     and later.
     """
-    key = re.sub(r"_nohash_.*$", "", key)
+    key = re.sub(r"_nohash_.*$", "", path)
     number = int(hashlib.sha1(key.encode("utf-8", "surrogateescape")).hexdigest(), 16)
     return number % (MOST_OF_A_CLASS + 1) * (100.0 / MOST_OF_A_CLASS)
 
 
-def category_of(key: str, testing: float, validation: float) -> str:
-    """The category of a file of this ``split_key``, by the percentages of the two smaller ones."""
-    share = split_share(key)
+def category_of(path: str, testing: float, validation: float) -> str:
+    """The category of a file, by the percentages of the two smaller ones.
+
+    Of a recording the name alone counts, as in input_data.py of speech_commands, so that all words of a speaker, who is
+    named before ``_nohash_``, are on one side.
+    """
+    share = split_share(os.path.basename(path) if is_recording(path) else path)
     if share < validation:
         return "validation"
     return "testing" if share < testing + validation else "training"
@@ -139,9 +130,7 @@ def examples_of(
             warn(f"'{name}' has one example: it cannot be cross-validated, and is told by that alone")
         elif len(files) < FEW:
             warn(f"'{name}' has less than {FEW} examples, which may cause issues")
-        found[label] = [
-            Example(path, label, category_of(split_key(path, folder), testing, validation)) for path in files
-        ]
+        found[label] = [Example(path, label, category_of(path, testing, validation)) for path in files]
     hint = f"give a folder whose folders are the classes, as {deep} may be" if deep else "make one folder a class in it"
     if not found or (deep and found.keys() <= PARTS):
         raise UsageError(f"No valid folders of images found at {folder}", hint=hint)

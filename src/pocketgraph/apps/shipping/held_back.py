@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pocketgraph.apps.retraining.example_lists import category_of, split_key
+from pocketgraph.apps.retraining.example_lists import category_of
 from pocketgraph.apps.retraining.retrained_graph import LAYER
 from pocketgraph.datasets.file_lists import of_folder
 from pocketgraph.errors import PocketgraphError
@@ -24,7 +24,7 @@ def held_back_last(
     graph: Graph, source: str | os.PathLike[str] | None, folder: str, most_taught: int, most_held: int, fewest: int
 ) -> tuple[str | os.PathLike[str] | None, int]:
     """The samples for a model; of a retrained one and the folder of its files the list, written for it, of those that
-    calibrate and judge: first some that retrain learns from, then some that it holds back, by the hash of their names.
+    calibrate and judge: first some that retrain learns from, then some that it holds back, by the hash of their paths.
 
     Args:
         graph: the model.
@@ -48,7 +48,7 @@ def held_back_last(
     nearest = {name: _as_seen_from(folder, name) for name in {os.path.dirname(file) for file in files}}
     sides: tuple[list[str], list[str]] = [], []
     for file, name in zip(files, classes, strict=True):
-        is_held = category_of(split_key(file, os.fspath(source)), HELD_BACK, HELD_BACK) != "training"
+        is_held = category_of(file, HELD_BACK, HELD_BACK) != "training"
         place, base = os.path.split(file)
         sides[is_held].append(f"{os.path.join(nearest[place], base)}\t{name}\n")
     taught, held = sides[0][:most_taught], sides[1][:most_held]

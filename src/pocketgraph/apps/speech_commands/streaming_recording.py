@@ -130,7 +130,7 @@ def _testing_part(
         if word == BACKGROUND_NOISE:
             continue
         seen.add(word)
-        part = category_of(os.path.basename(path), testing, validation)
+        part = category_of(path, testing, validation)
         (known if word in words else unknown)[part].append((word if word in words else UNKNOWN, path))
     if not seen:
         hint = f"pass {option('data_dir')}=FOLDER that has a folder a word, with recordings that end in .wav"

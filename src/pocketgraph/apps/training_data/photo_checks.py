@@ -16,7 +16,7 @@ from pocketgraph.apps.embeddings import photos_in
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import content_digest
-from pocketgraph.apps.retraining.example_lists import FEW, Example, category_of, split_key
+from pocketgraph.apps.retraining.example_lists import FEW, Example, category_of
 from pocketgraph.apps.training_data.distribution_distance import FEWEST, Distance, distance
 from pocketgraph.apps.training_data.duplicates import equal_pairs, groups_of, near_pairs
 from pocketgraph.apps.training_data.label_errors import held_out_scores, label_errors, of_views
@@ -180,7 +180,7 @@ def check_dataset(
     """
     place = os.fspath(folder)
     examples = [
-        Example(entry.path, entry.label, category_of(split_key(entry.path, place), testing, validation))
+        Example(entry.path, entry.label, category_of(entry.path, testing, validation))
         for entry in photos_in(place, notify)
         if entry.label
     ]
