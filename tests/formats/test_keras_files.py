@@ -19,6 +19,7 @@ from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
 from pocketgraph.formats.model_file_facts import facts, model_bytes
+from pocketgraph.passes.trained_statistics import trained_statistics
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -359,6 +360,35 @@ def test_without_h5py_a_file_is_identified_and_so_are_those_behind_it(
     assert "a Keras model archive" in told[0]
     assert "pip install 'pocketgraph[keras]'" in told[0]
     assert "a text file" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "op"),
+    [
+        ("pictures_keras2.keras", "block/norm", "FusedBatchNormV3"),
+        ("pictures_keras3.h5", "block_norm", "FusedBatchNormV3"),
+        ("loops_keras3.keras", "time_distributed_2/step/batch_normalization", "FusedBatchNormV3"),
+        ("policies_keras2.h5", "batch_normalization", "AddV2"),
+        ("models_keras1.h5", "batchnormalization_1", "AddV2"),
+    ],
+)
+def test_a_batch_norm_tells_what_training_saw_as_that_of_a_saved_model(
+    name: str, norm: str, op: str, tmp_path: pathlib.Path
+) -> None:
+    """One op where that has one, of pictures in float32, else spelled out: gamma and beta are there as trained."""
+    graph = pocketgraph.load(written(tmp_path, name))
+    assert graph[norm].op == op
+    with h5py.File(io.BytesIO(content(name.replace(".keras", ".h5")))) as file:
+        stored: dict[str, Any] = {}
+        file.visititems(lambda path, item: stored.update({path: item[()]} if hasattr(item, "dtype") else {}))
+    layer = norm.rpartition("/")[2]
+    gamma, beta = (
+        next(array for path, array in stored.items() if f"/{layer}" in path and kind in path)
+        for kind in ("gamma", "beta")
+    )
+    mean, deviation = trained_statistics(graph)[norm]
+    np.testing.assert_array_equal(mean, beta)
+    np.testing.assert_array_equal(deviation, np.abs(gamma))
 
 
 def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(tmp_path: pathlib.Path) -> None:

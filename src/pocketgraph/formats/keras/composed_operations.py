@@ -124,8 +124,11 @@ def batch_norm(
     ops: Operations, x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, axis: int = -1,
     epsilon: float = 1e-3,
 ) -> Any:  # fmt: skip
-    deviation = ops.Sqrt(ops.Add(along(ops, variance, x, axis), epsilon))
-    return with_offset(ops, ops.Divide(ops.Subtract(x, along(ops, mean, x, axis)), deviation), scale, offset, axis)
+    mean, variance, offset, scale = (along(ops, one, x, axis) for one in (mean, variance, offset, scale))
+    factor = ops.Rsqrt(ops.Add(variance, epsilon))
+    factor = factor if scale is None else ops.Multiply(factor, scale)
+    shift = ops.Multiply(mean, factor)
+    return ops.Add(ops.Multiply(x, factor), ops.Negative(shift) if offset is None else ops.Subtract(offset, shift))
 
 
 def layer_norm(
