@@ -18,6 +18,7 @@ from command_line import call
 from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
+from pocketgraph.formats.keras.keras_1_models import layers_of
 from pocketgraph.formats.model_file_facts import facts, model_bytes
 from pocketgraph.passes.trained_statistics import trained_statistics
 from pocketgraph.runtime import Session
@@ -249,6 +250,35 @@ def test_damaged_files_are_refused(change: Any, said: str, tmp_path: pathlib.Pat
     path = written(tmp_path, "pictures_keras3.h5", changed("pictures_keras3.h5", change))
     with pytest.raises(FormatError, match=said):
         pocketgraph.load(path)
+
+
+SIZES = ("units", "filters", "kernel_size", "input_dim", "output_dim", "num_heads", "key_dim", "use_bias", "center")
+"""Settings that tell how many weights a layer has, and of which sizes."""
+
+
+@pytest.mark.parametrize("name", ["pictures_keras3.h5", "loops_keras2.h5", "attentions_keras3.h5", "words_keras2.h5"])
+def test_weights_of_another_description_are_refused(name: str, tmp_path: pathlib.Path) -> None:
+    """Keras likewise: expected shape (None, 6), received (None, 5)."""
+    with h5py.File(io.BytesIO(content(name))) as file:
+        told = file.attrs["model_config"]
+    places = [
+        (at, setting)
+        for at, layer in enumerate(layers_of(json.loads(told)))
+        for setting in SIZES
+        if layer["config"].get(setting) not in (None, False)
+    ]
+    assert len(places) > 5
+    for at, setting in places:
+        described = json.loads(told)
+        config = list(layers_of(described))[at]["config"]
+        size = config[setting]
+        config[setting] = False if size is True else size + 1 if isinstance(size, int) else [one + 1 for one in size]
+
+        def change(file: Any, described: Any = described) -> None:
+            file.attrs["model_config"] = json.dumps(described)
+
+        with pytest.raises(FormatError, match=f"has {setting}=.* in the file; give the weights of this model"):
+            pocketgraph.load(written(tmp_path, name, changed(name, change)))
 
 
 @pytest.mark.parametrize("ending", [".keras", ".zip"])

@@ -22,12 +22,12 @@ from pocketgraph.formats.keras.layer_writer import (
     LayerWriter,
     Rule,
     broadcast,
-    counted,
     expanded,
     joined,
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import parts
+from pocketgraph.formats.keras.weight_checks import counted
 from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
