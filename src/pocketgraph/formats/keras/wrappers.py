@@ -46,6 +46,15 @@ def time_distributed(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)._replace(mask=value.mask)
 
 
+def pipeline(writer: LayerWriter, *values: KerasTensor) -> KerasTensor | list[KerasTensor]:
+    """Layers one after the other."""
+    made: KerasTensor | list[KerasTensor] = [*values]
+    for at, described in enumerate(writer.config["layers"]):
+        inner, rule = writer.inner(described, f"layer_{at}")
+        made = rule(inner, *(made if isinstance(made, list) else [made]))
+    return made
+
+
 def spectral_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor | list[KerasTensor]:
     """A layer whose kernel training keeps small."""
     inner, rule = writer.inner(writer.config["layer"], "layer")
@@ -235,7 +244,7 @@ _RULES: dict[str, Rule] = {
     **embedding_layers.RULES, **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
-    "SpectralNormalization": spectral_norm, "CustomScaleLayer": scaled_sum,
+    "SpectralNormalization": spectral_norm, "Pipeline": pipeline, "CustomScaleLayer": scaled_sum,
     "Bidirectional": bidirectional,
 }  # fmt: skip
 RULES = {kind: counted(rule) for kind, rule in _RULES.items()}
