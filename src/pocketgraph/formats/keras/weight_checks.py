@@ -13,8 +13,6 @@ SWITCHES = {"bias": "use_bias", "gamma": "scale", "beta": "center"}
 """The setting that a layer has a weight for."""
 GATES = {"LSTM": 4, "ConvLSTM1D": 4, "ConvLSTM2D": 4, "ConvLSTM3D": 4, "GRU": 3}
 """How many kernels the layers of these classes have side by side."""
-OF_VECTORS, OF_SPACE = ("Dense", "LSTM", "GRU", "SimpleRNN"), ("Conv1D", "Conv2D", "Conv3D")
-"""Classes whose kernels are [inputs, outputs], and [size, …, inputs, outputs]."""
 OF_PLACES = "LocallyConnected"  # whose kernels are laid out in three ways
 WINDOWS = ("kernel", "depthwise_kernel", "recurrent_kernel")
 SETTINGS: dict[str, tuple[tuple[int, str], ...]] = {
@@ -43,22 +41,22 @@ def counted(rule: Rule) -> Rule:
         for name in SETTINGS:
             stored = writer.stores(name)
             if stored is not None:
-                _check(writer, name, writer.model.weights[stored].shape, inputs[0])
+                _check(writer, name, writer.model.weights[stored].shape)
         return rule(writer, *inputs)
 
     return run
 
 
-def _check(writer: LayerWriter, name: str, shape: tuple[int, ...], value: KerasTensor) -> None:
+def _check(writer: LayerWriter, name: str, shape: tuple[int, ...]) -> None:
     switch = SWITCHES.get(name.rpartition("/")[2])
     if switch and writer.config.get(switch) is False and not writer.config.get("rms_scaling"):
         raise _of_another(writer, f"has {switch}=False, and a weight '{name}' in the file")
-    for axis, size, said in _told(writer, name, value, len(shape)):
+    for axis, size, said in _told(writer, name, len(shape)):
         if -len(shape) <= axis < len(shape) and shape[axis] != size:
             raise _of_another(writer, f"has {said}, and its weight '{name}' is {list(shape)} in the file")
 
 
-def _told(writer: LayerWriter, name: str, value: KerasTensor, rank: int) -> Iterator[tuple[int, int, str]]:
+def _told(writer: LayerWriter, name: str, rank: int) -> Iterator[tuple[int, int, str]]:
     """What the size of a weight along an axis should be, and what says that."""
     kind, config = writer.kind, writer.config
     if kind.startswith(OF_PLACES):
@@ -72,12 +70,6 @@ def _told(writer: LayerWriter, name: str, value: KerasTensor, rank: int) -> Iter
     if name in WINDOWS and isinstance(config.get("kernel_size"), int | list | tuple):
         for axis, told in enumerate(pair(config["kernel_size"], rank - 2)):
             yield axis, told, f"kernel_size={config['kernel_size']}"
-    channels = value.dims[-1] if value.dims else None
-    if channels is None or config.get("data_format") == "channels_first":
-        return
-    of_inputs = 0 if kind in OF_VECTORS else -1 if is_turned else -2
-    if name == "depthwise_kernel" or is_turned or (name == "kernel" and kind in (*OF_VECTORS, *OF_SPACE)):
-        yield of_inputs, channels // int(config.get("groups") or 1), f"inputs of {channels} channels"
 
 
 def _of_another(writer: LayerWriter, reason: str) -> FormatError:
