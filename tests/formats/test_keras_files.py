@@ -18,7 +18,9 @@ from command_line import call
 from pocketgraph.errors import FormatError, MissingExtraError, RunError
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.keras import model_files
+from pocketgraph.formats.keras.keras_1_models import layers_of
 from pocketgraph.formats.model_file_facts import facts, model_bytes
+from pocketgraph.passes.trained_statistics import trained_statistics
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -92,7 +94,7 @@ def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pa
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 123
+    assert len(NAMES) == 129
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }
@@ -250,6 +252,35 @@ def test_damaged_files_are_refused(change: Any, said: str, tmp_path: pathlib.Pat
         pocketgraph.load(path)
 
 
+SIZES = ("units", "filters", "kernel_size", "input_dim", "output_dim", "num_heads", "key_dim", "use_bias", "center")
+"""Settings that tell how many weights a layer has, and of which sizes."""
+
+
+@pytest.mark.parametrize("name", ["pictures_keras3.h5", "loops_keras2.h5", "attentions_keras3.h5", "words_keras2.h5"])
+def test_weights_of_another_description_are_refused(name: str, tmp_path: pathlib.Path) -> None:
+    """Keras likewise: expected shape (None, 6), received (None, 5)."""
+    with h5py.File(io.BytesIO(content(name))) as file:
+        told = file.attrs["model_config"]
+    places = [
+        (at, setting)
+        for at, layer in enumerate(layers_of(json.loads(told)))
+        for setting in SIZES
+        if layer["config"].get(setting) not in (None, False)
+    ]
+    assert len(places) > 5
+    for at, setting in places:
+        described = json.loads(told)
+        config = list(layers_of(described))[at]["config"]
+        size = config[setting]
+        config[setting] = False if size is True else size + 1 if isinstance(size, int) else [one + 1 for one in size]
+
+        def change(file: Any, described: Any = described) -> None:
+            file.attrs["model_config"] = json.dumps(described)
+
+        with pytest.raises(FormatError, match=f"has {setting}=.* in the file; give the weights of this model"):
+            pocketgraph.load(written(tmp_path, name, changed(name, change)))
+
+
 @pytest.mark.parametrize("ending", [".keras", ".zip"])
 def test_an_archive_in_another_order_is_read(ending: str, tmp_path: pathlib.Path) -> None:
     name, path = "pictures_keras3.keras", tmp_path / f"packed{ending}"
@@ -361,6 +392,35 @@ def test_without_h5py_a_file_is_identified_and_so_are_those_behind_it(
     assert "a text file" in told[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "norm", "op"),
+    [
+        ("pictures_keras2.keras", "block/norm", "FusedBatchNormV3"),
+        ("pictures_keras3.h5", "block_norm", "FusedBatchNormV3"),
+        ("loops_keras3.keras", "time_distributed_2/step/batch_normalization", "FusedBatchNormV3"),
+        ("policies_keras2.h5", "batch_normalization", "AddV2"),
+        ("models_keras1.h5", "batchnormalization_1", "AddV2"),
+    ],
+)
+def test_a_batch_norm_tells_what_training_saw_as_that_of_a_saved_model(
+    name: str, norm: str, op: str, tmp_path: pathlib.Path
+) -> None:
+    """One op where that has one, of pictures in float32, else spelled out: gamma and beta are there as trained."""
+    graph = pocketgraph.load(written(tmp_path, name))
+    assert graph[norm].op == op
+    with h5py.File(io.BytesIO(content(name.replace(".keras", ".h5")))) as file:
+        stored: dict[str, Any] = {}
+        file.visititems(lambda path, item: stored.update({path: item[()]} if hasattr(item, "dtype") else {}))
+    layer = norm.rpartition("/")[2]
+    gamma, beta = (
+        next(array for path, array in stored.items() if f"/{layer}" in path and kind in path)
+        for kind in ("gamma", "beta")
+    )
+    mean, deviation = trained_statistics(graph)[norm]
+    np.testing.assert_array_equal(mean, beta)
+    np.testing.assert_array_equal(deviation, np.abs(gamma))
+
+
 def test_a_batch_norm_of_keras_1_that_has_no_moments_of_training_is_refused(tmp_path: pathlib.Path) -> None:
     before = content("channels_keras1.h5")
     assert before.count(b'"mode": 0') == 1
@@ -455,21 +515,17 @@ def test_models_that_a_function_joins_are_refused(tmp_path: pathlib.Path) -> Non
     assert "simple_save" in str(caught.value.hint)
 
 
-def test_layers_that_keras_quantized_or_gave_lora_are_refused(tmp_path: pathlib.Path) -> None:
-    """What ``model.quantize("int8")`` and ``layer.enable_lora(2)`` of Keras 3.15 write into a layer's description."""
+def test_layers_that_keras_quantized_are_refused(tmp_path: pathlib.Path) -> None:
+    """What ``model.quantize("int8")`` of Keras 3.15 writes into a layer's description."""
     quantized = {"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8", "source_name": "float32"}}
-    for setting, told, hint in (
-        ({"dtype": quantized}, "was quantized by Keras \\(int8\\)", "before model.quantize()"),
-        ({"lora_rank": 2}, "what LoRA trained apart from its kernel", ".keras"),
-    ):
-        path = written(tmp_path, "pictures_keras3.h5")
-        with h5py.File(path, "r+") as file:
-            described = json.loads(file.attrs["model_config"])
-            described["config"]["layers"][1]["config"] |= setting
-            file.attrs["model_config"] = json.dumps(described)
-        with pytest.raises(FormatError, match=told) as caught:
-            pocketgraph.load(path)
-        assert hint in str(caught.value.hint)
+    path = written(tmp_path, "pictures_keras3.h5")
+    with h5py.File(path, "r+") as file:
+        described = json.loads(file.attrs["model_config"])
+        described["config"]["layers"][1]["config"]["dtype"] = quantized
+        file.attrs["model_config"] = json.dumps(described)
+    with pytest.raises(FormatError, match="was quantized by Keras \\(int8\\)") as caught:
+        pocketgraph.load(path)
+    assert "before model.quantize()" in str(caught.value.hint)
 
 
 NUMPY = "keras.src.ops.numpy"

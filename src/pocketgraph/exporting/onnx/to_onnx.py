@@ -11,6 +11,7 @@ from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
+from pocketgraph.exporting.onnx.norm_folding import fold_norms
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
@@ -95,6 +96,7 @@ def converted(
         raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
     absorb_padding(body)
+    fold_norms(body)
     body = cleaned(body)
     operations = list(all_operations(body))
     is_coded = any(operation.code == "QuantizeLinear" for operation in operations)

@@ -123,6 +123,7 @@ def split(call: OperationCall) -> list[KerasTensor]:
         sizes = [size // told] * told
     else:
         sizes = [int(one) for one in told] if call.is_of_keras_2 else np.diff([0, *told, size]).tolist()
+        sizes = [size - sum(sizes) - 1 if one == -1 else one for one in sizes]  # one may be what remains
     parts = call.writer.const(sizes, "sizes")
     made = call.writer.add("SplitV", value, parts, call.writer.const(axis, "axis"), num_split=len(sizes))
     before, after = value.dims[:axis], value.dims[axis + 1 :]

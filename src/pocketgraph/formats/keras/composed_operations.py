@@ -14,7 +14,7 @@ from pocketgraph.formats.keras.attention_layers import causal
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, as_float, contraction, of_one_type, pair
 from pocketgraph.formats.keras.operation_call import OperationCall
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 Operation = Callable[[OperationCall], "KerasTensor | list[KerasTensor]"]
 LETTERS = "abcdefgh", "ijklmnop"
@@ -47,6 +47,10 @@ class Operations:
         """Tensors, of whole numbers the floats."""
         made = [one if one.dtype.is_floating else as_float(self.writer, one) for one in values]
         return made if len(made) > 1 else made[0]
+
+    def wide(self, value: KerasTensor) -> Any:
+        """A tensor as floats that hold its numbers."""
+        return self.Cast(value, "float64") if value.dtype is INT64 else self.floats(value)
 
 
 def composed(rule: Callable[..., Any], known: Mapping[str, Operation]) -> Operation:
@@ -124,8 +128,11 @@ def batch_norm(
     ops: Operations, x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, axis: int = -1,
     epsilon: float = 1e-3,
 ) -> Any:  # fmt: skip
-    deviation = ops.Sqrt(ops.Add(along(ops, variance, x, axis), epsilon))
-    return with_offset(ops, ops.Divide(ops.Subtract(x, along(ops, mean, x, axis)), deviation), scale, offset, axis)
+    mean, variance, offset, scale = (along(ops, one, x, axis) for one in (mean, variance, offset, scale))
+    factor = ops.Rsqrt(ops.Add(variance, epsilon))
+    factor = factor if scale is None else ops.Multiply(factor, scale)
+    shift = ops.Multiply(mean, factor)
+    return ops.Add(ops.Multiply(x, factor), ops.Negative(shift) if offset is None else ops.Subtract(offset, shift))
 
 
 def layer_norm(
@@ -209,6 +216,78 @@ def quantile(
     return made if keepdims else ops.Squeeze(made, axes)
 
 
+def is_close(ops: Operations, x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    one, other = ops.alike(x1, x2)
+    if not one.dtype.is_floating:
+        return ops.Equal(one, other)
+    limit = ops.Add(ops.Multiply(ops.Absolute(other), rtol), atol)
+    made = ops.LessEqual(ops.Absolute(ops.Subtract(one, other)), limit)
+    return ops.LogicalOr(made, ops.LogicalAnd(ops.Isnan(one), ops.Isnan(other))) if equal_nan else made
+
+
+def hypotenuse(ops: Operations, x1: Any, x2: Any) -> Any:
+    sides = [ops.Absolute(ops.wide(one)) for one in ops.alike(x1, x2)]
+    largest = ops.Maximum(*sides)
+    ratio = ops.DivideNoNan(ops.Minimum(*sides), largest)
+    return ops.Multiply(largest, ops.Sqrt(ops.Add(ops.Square(ratio), 1.0)))
+
+
+def average(ops: Operations, x: Any, axis: Any = None, weights: Any = None) -> Any:
+    """The mean along axes, of which each element may have a weight, or each place of one axis."""
+    if weights is None:
+        return ops.Mean(ops.floats(x), axis)
+    x, weights = ops.alike(ops.floats(x), weights)
+    total = ops.Sum(weights, axis if len(x.dims) == len(weights.dims) else None)
+    if len(x.dims) == len(weights.dims):
+        return ops.Divide(ops.Sum(ops.Multiply(x, weights), axis), total)
+    return ops.Divide(tensor_dot(ops, x, weights, [axis, 0]), total)
+
+
+def truncated(ops: Operations, x: Any) -> Any:
+    return ops.Where(ops.Less(x, 0), ops.Ceil(x), ops.Floor(x)) if x.dtype.is_floating else x
+
+
+def heaviside(ops: Operations, x1: Any, x2: Any) -> Any:
+    one, other = (ops.wide(value) for value in ops.alike(x1, x2))
+    above = ops.Where(ops.Greater(one, 0), ops.OnesLike(one), other)
+    return ops.Where(ops.Less(one, 0), ops.ZerosLike(one), above)
+
+
+def of_finite(ops: Operations, x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """What stands in for what is no number, and for infinities: by default the largest numbers."""
+    if not x.dtype.is_floating:
+        return x
+    most = float(np.finfo(x.dtype.numpy).max)
+    x = ops.Where(ops.Isnan(x), float(nan), x)
+    x = ops.Where(ops.Equal(x, float("inf")), most if posinf is None else float(posinf), x)
+    return ops.Where(ops.Equal(x, float("-inf")), -most if neginf is None else float(neginf), x)
+
+
+def sparse_max(ops: Operations, x: Any, axis: int = -1) -> Any:
+    """The softmax that gives zeros: what lies above a threshold, which leaves a sum of one."""
+    axis %= len(x.dims)
+    count = x.dims[axis]
+    if count is None:
+        raise ops.writer.refuse("is of an open axis, which is not read")
+    order = ops.Flip(ops.Sort(x, axis), axis)
+    sums = ops.Cumsum(order, axis)
+    ranks = np.arange(1, count + 1, dtype=x.dtype.numpy).reshape(-1, *[1] * (len(x.dims) - 1 - axis))
+    is_above = ops.Greater(ops.Subtract(order, ops.Divide(ops.Subtract(sums, 1.0), ranks)), 0.0)
+    number = ops.Sum(ops.Cast(is_above, x.dtype.name), axis, True)
+    total = ops.Sum(ops.Where(is_above, sums, ops.ZerosLike(sums)), axis, True)
+    return ops.Maximum(ops.Subtract(x, ops.Divide(ops.Subtract(total, 1.0), number)), 0.0)
+
+
+def depth_stack(ops: Operations, xs: Any) -> Any:
+    return ops.Concatenate([ops.Reshape(x, [1, -1, 1]) if _rank(x) < 2 else ops.ExpandDims(x, 2) if _rank(x) == 2 else x
+                            for x in xs], 2)  # fmt: skip
+
+
+def appended(ops: Operations, x1: Any, x2: Any, axis: Any = None) -> Any:
+    both = ops.alike(x1, x2)
+    return ops.Concatenate([ops.Reshape(one, [-1]) for one in both] if axis is None else both, axis or 0)
+
+
 RULES: Mapping[str, Callable[..., Any]] = {
     "Logaddexp": log_add_exp, "Outer": outer, "Tensordot": tensor_dot, "Dot": dot,
     "Inner": partial(dot, axis=-1), "Quantile": quantile,
@@ -226,6 +305,13 @@ RULES: Mapping[str, Callable[..., Any]] = {
         ops.Mean(x, axes, keepdims), ops.Var(x, axes, keepdims)],
     "BatchNorm": batch_norm, "LayerNorm": layer_norm, "RMSNorm": rms_norm,
     "DotProductAttention": dot_product_attention, "RGBToGrayscale": gray, "Diff": differences,
+    "Isclose": is_close, "Hypot": hypotenuse, "Average": average, "Trunc": truncated, "Heaviside": heaviside,
+    "NanToNum": of_finite, "Sparsemax": sparse_max, "Dstack": depth_stack, "Append": appended,
+    "Deg2rad": lambda ops, x: ops.Multiply(ops.wide(x), np.pi / 180),
+    "Rad2deg": lambda ops, x: ops.Multiply(ops.wide(x), 180 / np.pi),
+    "Cbrt": lambda ops, x: ops.Multiply(ops.Sign(ops.wide(x)), ops.Power(ops.Absolute(ops.wide(x)), 1 / 3)),
+    **{name: partial(lambda most, ops, x: ops.Equal(ops.floats(x), most), most)
+       for name, most in (("Isposinf", float("inf")), ("Isneginf", float("-inf")))},
     "Tril": triangle, "Triu": partial(triangle, is_upper=True),
     "Vstack": lambda ops, xs: ops.Concatenate(xs, 0), "Hstack": lambda ops, xs: ops.Concatenate(
         xs, 1 if _rank(xs[0]) > 1 else 0),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from inspect import Parameter, signature
 from math import prod
 from typing import Any, NamedTuple
 
@@ -381,19 +379,3 @@ def broadcast(one: Dims, other: Dims) -> Dims:
 
 Rule = Callable[..., "KerasTensor | list[KerasTensor]"]
 """Given a LayerWriter and the inputs of a call, one parameter each: writes the call's nodes."""
-
-
-def counted(rule: Rule) -> Rule:
-    """A rule that refuses to be given fewer or more inputs than it has parameters."""
-    places = list(signature(rule).parameters.values())[1:]
-    is_open = places[-1].kind is Parameter.VAR_POSITIONAL
-    least, most = max(1, sum(place.default is Parameter.empty for place in places) - is_open), len(places)
-    wanted = f"{least}{' or more' if is_open else f' or {most}' * (most > least)} input{'s' * (is_open or most > 1)}"
-
-    @wraps(rule)
-    def run(writer: LayerWriter, *inputs: KerasTensor) -> KerasTensor | list[KerasTensor]:
-        if len(inputs) < least or (len(inputs) > most and not is_open):
-            raise writer.refuse(f"takes {wanted}, and is given {len(inputs)}")
-        return rule(writer, *inputs)
-
-    return run

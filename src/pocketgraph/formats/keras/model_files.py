@@ -102,7 +102,7 @@ def weights_beside(where: str) -> str:
 def _with_weights(described: Config, file: _HeldFile, where: str, version: str) -> Graph:
     """The graph of a described model with the weights of a file: of ``save_weights``, or of a whole model."""
     try:
-        _refuse_changed_weights(described, where, has_lora_apart=not file.has("layers"))
+        _refuse_quantized_weights(described, where)
         if file.has("layers") or file.has("_layer_checkpoint_dependencies"):
             variables = dict(variables_of_layers(described, file.variables, where))
             return parse(described, variables, where, version or LATEST)
@@ -122,17 +122,27 @@ def _with_weights(described: Config, file: _HeldFile, where: str, version: str) 
                     owner = kinds.get(stored.split("/")[-2], {})
                     array = turned(str(owner.get("class_name")), stored, array)
                 weights[stored] = array
-        weights = weights_of_keras_2(described, weights) if is_of_keras_1 else weights
+        weights = weights_of_keras_2(described, weights) if is_of_keras_1 else _with_lora(weights, kinds)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"the description of its layers is damaged: {str(error)[:200]}", where=where) from None
     return parse(described, weights, where, version or ("1" if is_of_keras_1 else "2"))
 
 
-def _refuse_changed_weights(described: Config, where: str, *, has_lora_apart: bool) -> None:
+def _with_lora(weights: dict[str, Array], kinds: Mapping[str, Config]) -> dict[str, Array]:
+    """Weights with what LoRA trained apart from them, as Keras adds the product of both parts; archives have that."""
+    for name in [name for name in weights if re.search(r"(^|/)lora_\w+_a$", name)]:
+        first, second = weights.pop(name), weights.pop(f"{name[:-1]}b")
+        whole, config = name.replace("lora_", "")[:-2], kinds[name.split("/")[-2]]["config"]
+        rank = config["lora_rank"]
+        weights[whole] = weights[whole] + (config.get("lora_alpha") or rank) / rank * np.matmul(first, second)
+    return weights
+
+
+def _refuse_quantized_weights(described: Config, where: str) -> None:
     """Makes sure that a layer's kernel is what it multiplies by.
 
     Raises:
-        FormatError: Keras quantized it, or has LoRA's part of it in other weights.
+        FormatError: Keras quantized it.
     """
     for layer in layers_of(described):
         config = layer["config"] if isinstance(layer["config"], Mapping) else {}
@@ -143,11 +153,6 @@ def _refuse_changed_weights(described: Config, where: str, *, has_lora_apart: bo
             raise FormatError(
                 f"{named} was quantized by Keras ({mode}), which is not read", where=where,
                 hint=f"save the model as it was before model.quantize(), and quantize that file; or {AS_SAVED_MODEL}",
-            )  # fmt: skip
-        if config.get("lora_rank") and has_lora_apart:
-            raise FormatError(
-                f"{named} has what LoRA trained apart from its kernel, which is not read of .h5 files", where=where,
-                hint="save the model as a .keras file, in which Keras adds them",
             )  # fmt: skip
 
 

@@ -65,26 +65,25 @@ def highway(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
 
 
 def batch_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    """The moments of training, a factor and an offset for each channel; with Keras 1's mode=1 the example's moments."""
-    value = as_float(writer, value)
+    """The moments of training, as TensorFlow's Keras writes them; with Keras 1's mode=1 those of the example."""
+    value, ops, epsilon = as_float(writer, value), Operations(writer, OPERATIONS), _epsilon(writer)
+    made: KerasTensor
     if writer.config.get("mode") == 1:
-        ops, epsilon = Operations(writer, OPERATIONS), _epsilon(writer)
         centred = ops.Subtract(value, ops.Mean(value, -1, True))
         root = ops.Sqrt(ops.Add(ops.Mean(ops.Square(centred), -1, True), epsilon))
         normed = ops.Divide(centred, ops.Add(root, epsilon))
-        made: KerasTensor = composed.with_offset(ops, normed, writer.weight("gamma"), writer.weight("beta"), -1)
+        made = composed.with_offset(ops, normed, writer.weight("gamma"), writer.weight("beta"), -1)
         return made
     (axis,) = (one % len(value.dims) for one in pair(writer.config.get("axis", -1), 1))
-    epsilon = float(writer.config.get("epsilon", 1e-3))
-    mean, variance = (writer.array(f"moving_{name}") for name in ("mean", "variance"))
-    gamma = writer.array("gamma") if writer.config.get("scale", True) else np.ones_like(mean)
-    beta = writer.array("beta") if writer.config.get("center", True) else np.zeros_like(mean)
-    factor = gamma / np.sqrt(variance + epsilon)
-    shape = [1] * len(value.dims)
-    shape[axis] = -1
-    last = axis == len(value.dims) - 1
-    factor, offset = (one if last else one.reshape(shape) for one in (factor, beta - mean * factor))
-    return scaled(writer, value, factor, offset)
+    mean, variance = (writer.weight(f"moving_{name}") for name in ("mean", "variance"))
+    gamma, beta = (_factor(writer, name) for name in ("gamma", "beta"))
+    beta = beta or writer.const(np.zeros(mean.dims), "beta", FLOAT)
+    if len(value.dims) == 4 and axis == 3 and value.dtype is FLOAT:
+        gamma = gamma or writer.const(np.ones(mean.dims), "gamma", FLOAT)
+        given = value, gamma, beta, mean, variance
+        return writer.add("FusedBatchNormV3", *given, epsilon=epsilon, is_training=False)
+    made = composed.batch_norm(ops, value, mean, variance, beta, gamma, axis, epsilon)
+    return made
 
 
 def normalization(writer: LayerWriter, value: KerasTensor) -> KerasTensor:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.formats.keras.composed_operations import Operations
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, as_float, expanded, pair
+from pocketgraph.formats.keras.operations import OPERATIONS
 from pocketgraph.formats.keras.window_layers import cropped, padded, resized
 from pocketgraph.graph import DType, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
@@ -65,6 +67,20 @@ def augmentation(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     """What changes pictures in training alone; most make floats of whole numbers all the same."""
     is_kept = writer.kind in KEEP_TYPES and writer.model.is_keras_3
     return value if is_kept else as_float(writer, value)
+
+
+def auto_contrast(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """The darkest of each channel becomes black, the brightest white; what has one brightness alone stays as it is."""
+    value, ops = as_float(writer, value), Operations(writer, OPERATIONS)
+    low, high = (float(one) for one in writer.config.get("value_range", (0, 255)))
+    is_usual = (low, high) == (0, 255)
+    made = value if is_usual else ops.Multiply(ops.Divide(ops.Subtract(value, low), high - low), 255.0)
+    darkest, brightest = (ops.Min(made, [1, 2], True), ops.Max(made, [1, 2], True))
+    factor = ops.Divide(255.0, ops.Subtract(brightest, darkest))
+    made = ops.Clip(ops.Add(ops.Multiply(made, factor), ops.Multiply(ops.Negative(darkest), factor)), 0.0, 255.0)
+    made = made if is_usual else ops.Add(ops.Multiply(ops.Divide(made, 255.0), high - low), low)
+    whole: KerasTensor = ops.Where(ops.Isnan(made), value, made)
+    return whole
 
 
 def center_crop(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
@@ -367,7 +383,8 @@ RULES: dict[str, Rule] = {
          "RandomGaussianBlur", "RandomPerspective", "RandomRotation", "RandomSharpness", "RandomShear",
          "RandomTranslation", "RandomZoom", "Solarization"), augmentation,
     ),
-    "Resizing": resizing, "CenterCrop": center_crop, "CategoryEncoding": category_encoding,
+    "AutoContrast": auto_contrast, "Resizing": resizing, "CenterCrop": center_crop,
+    "CategoryEncoding": category_encoding,
     "Discretization": discretization, "Hashing": hashing, "HashedCrossing": hashed_crossing,
     "StringLookup": lookup, "IntegerLookup": lookup,
     "RandomCrop": random_crop, "TextVectorization": text_vectorization,

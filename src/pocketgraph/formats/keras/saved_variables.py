@@ -19,6 +19,7 @@ Variables = Callable[[str], "list[Array]"]
 KERNEL = ("kernel", "bias")
 RECURRENT = ("kernel", "recurrent_kernel", "bias")
 NORMS = ("gamma", "beta")
+SPECTRA = ("real_kernel", "imag_kernel")
 NAMES: dict[str, tuple[str, ...]] = {
     "Dense": KERNEL, "EinsumDense": KERNEL, "Conv1D": KERNEL, "Conv2D": KERNEL, "Conv3D": KERNEL,
     "Conv1DTranspose": KERNEL, "Conv2DTranspose": KERNEL, "Conv3DTranspose": KERNEL,
@@ -31,7 +32,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "LayerScale": ("gamma",), "RMSNormalization": ("scale",), "GroupNormalization": NORMS,
     "Embedding": ("embeddings",), "ReversibleEmbedding": ("embeddings", "reverse_embeddings"), "PReLU": ("alpha",),
     "Normalization": ("mean", "variance", "count"), "TextVectorization": ("idf_weights",),
-    "StringLookup": ("idf_weights",), "IntegerLookup": ("idf_weights",),
+    "STFTSpectrogram": SPECTRA, "StringLookup": ("idf_weights",), "IntegerLookup": ("idf_weights",),
 }  # fmt: skip
 """Not traits: what each class of layers calls its variables, in the order in which it makes them."""
 SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",), "scale": ("use_scale",)}
@@ -140,6 +141,7 @@ def _named(
             or (name == "gamma" and config.get("rms_scaling")))
         and not (name == "beta" and config.get("rms_scaling"))
         and not (name == "reverse_embeddings" and config.get("tie_weights"))
+        and not (name in SPECTRA and config["mode"] in ("real", "imag") and not name.startswith(config["mode"]))
         and (name != "concat_score_weight" or config.get("score_mode") == "concat")
     ]  # fmt: skip
     if arrays and len(arrays) != len(wanted):

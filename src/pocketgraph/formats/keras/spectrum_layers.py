@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.formats.keras.activation_functions import scaled
-from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, contraction, transposed
+from pocketgraph.formats.keras.composed_operations import Operations
+from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, contraction, expanded, transposed
+from pocketgraph.formats.keras.operations import OPERATIONS
+from pocketgraph.formats.keras.window_layers import strided
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
 from pocketgraph.graph.tensor import Array
 
@@ -55,6 +59,55 @@ def mel_spectrogram(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     return transposed(writer, made, [0, 2, 1])
 
 
+def stft_spectrogram(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    """Short-time Fourier transforms by convolutions, of each channel of a sound of a known length, in one of several
+    forms.
+
+    Source: keras/src/layers/preprocessing/stft_spectrogram.py.
+
+    Raises:
+        FormatError: the length or the channels are open.
+    """
+    config, ops, mode = writer.config, Operations(writer, OPERATIONS), str(writer.config["mode"])
+    is_first = config.get("data_format") == "channels_first"
+    value = value if is_first else transposed(writer, value, [0, 2, 1])
+    channels, samples = value.dims[1:]
+    if channels is None or samples is None:
+        raise writer.refuse("takes sound of open lengths or channels, which is not read")
+    rows = writer.reshaped(value, (None, 1, samples, 1))
+    step = int(config.get("frame_step") or int(config["frame_length"]) // 2)
+
+    def part(name: str) -> KerasTensor:
+        """[batch, channels, frequencies, frames]."""
+        kernel = expanded(writer, writer.weight(name), 0)
+        count = strided(samples, int(config["frame_length"]), step, config["padding"])
+        made = writer.add("Conv2D", rows, kernel, dims=(None, 1, count, kernel.dims[-1]), strides=(1, 1, step, 1),
+                          padding=config["padding"].upper().encode())  # fmt: skip
+        made = writer.reshaped(made, (None, channels, count, kernel.dims[-1]))
+        return transposed(writer, made, [0, 1, 3, 2])
+
+    made: Any
+    made, *others = (
+        part(f"{name}_kernel") for name in ("real", "imag") if mode == name or mode not in ("real", "imag")
+    )
+    if mode == "angle":
+        made = ops.Arctan2(*others, made)
+    elif mode == "stft":
+        made = ops.Concatenate([made, *others], 2)
+    elif others:
+        made = ops.Add(ops.Square(made), ops.Square(*others))
+        if mode == "psd":
+            inner = ops.GetItem(made, [{}, {}, {"start": 1, "stop": -1}])
+            made = ops.Add(made, ops.Pad(inner, [[0, 0], [0, 0], [1, 1], [0, 0]]))
+        else:
+            made = ops.Sqrt(ops.Maximum(made, 1e-7))
+            made = made if mode == "magnitude" else ops.Log(ops.Maximum(made, 1e-7))
+    if config.get("expand_dims"):
+        return transposed(writer, made, [0, 1, 3, 2] if is_first else [0, 3, 2, 1])
+    flat = writer.reshaped(made, (None, channels * (made.dims[2] or 0), made.dims[3]))
+    return flat if is_first else transposed(writer, flat, [0, 2, 1])
+
+
 def _window(kind: str, size: int, length: int) -> Array:
     """A window in the middle of zeros; TensorFlow's of an odd size ends as it begins, though called periodic."""
     period = size - size % 2
@@ -78,4 +131,4 @@ def _mel_weights(bins: int, frequencies: int, rate: float, lowest: float, highes
     return np.pad(np.maximum(0, np.minimum(rising, falling)), ((1, 0), (0, 0)))
 
 
-RULES: dict[str, Rule] = {"MelSpectrogram": mel_spectrogram}
+RULES: dict[str, Rule] = {"MelSpectrogram": mel_spectrogram, "STFTSpectrogram": stft_spectrogram}

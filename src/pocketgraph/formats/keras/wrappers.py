@@ -22,12 +22,12 @@ from pocketgraph.formats.keras.layer_writer import (
     LayerWriter,
     Rule,
     broadcast,
-    counted,
     expanded,
     joined,
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import parts
+from pocketgraph.formats.keras.weight_checks import counted
 from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
@@ -44,6 +44,15 @@ def time_distributed(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
     if (value.mask is not None and described["class_name"] not in PASS_MASKS | IGNORE_MASKS - READ_MASKS) or made.mask:
         raise writer.refuse("wraps a layer that takes steps of which some are masked, which is not read")
     return writer.reshaped(made, (*value.dims[:2], *made.dims[1:]), value)._replace(mask=value.mask)
+
+
+def pipeline(writer: LayerWriter, *values: KerasTensor) -> KerasTensor | list[KerasTensor]:
+    """Layers one after the other."""
+    made: KerasTensor | list[KerasTensor] = [*values]
+    for at, described in enumerate(writer.config["layers"]):
+        inner, rule = writer.inner(described, f"layer_{at}")
+        made = rule(inner, *(made if isinstance(made, list) else [made]))
+    return made
 
 
 def spectral_norm(writer: LayerWriter, value: KerasTensor) -> KerasTensor | list[KerasTensor]:
@@ -235,7 +244,7 @@ _RULES: dict[str, Rule] = {
     **embedding_layers.RULES, **preprocessing_layers.RULES, **locally_connected_layers.RULES, **spectrum_layers.RULES,
     "Lambda": python_code,
     "TimeDistributed": time_distributed, **dict.fromkeys(("Multiply", "Maximum", "Minimum"), merged),
-    "SpectralNormalization": spectral_norm, "CustomScaleLayer": scaled_sum,
+    "SpectralNormalization": spectral_norm, "Pipeline": pipeline, "CustomScaleLayer": scaled_sum,
     "Bidirectional": bidirectional,
 }  # fmt: skip
 RULES = {kind: counted(rule) for kind, rule in _RULES.items()}
