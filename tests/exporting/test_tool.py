@@ -438,6 +438,8 @@ def test_public_names_and_sizes() -> None:
     for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox": (1,)}, "there is no input 'nox'")):
         with pytest.raises(UsageError, match=said):
             opened(DENSE, shapes=shapes)
+    with pytest.raises(UsageError, match="a mapping of input names to sizes, not a tuple"):
+        opened(DENSE, shapes=(7, 3))  # type: ignore[arg-type]
 
 
 def test_sizes_that_a_model_cannot_compute_are_told_with_those_that_it_can() -> None:

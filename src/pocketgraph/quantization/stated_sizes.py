@@ -10,13 +10,14 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
-from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping, synthetic_shapes
 
 Sizes = Mapping[str, Sequence[int]]
 
 
 def by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
     """The sizes by tensor, also of inputs that are called as a signature of the graph calls them."""
+    check_mapping(shapes)
     tensors: dict[str, set[str]] = {}
     for signature in graph.public_signatures.values():
         for key, tensor in signature.inputs.items():
