@@ -435,7 +435,7 @@ def test_public_names_and_sizes() -> None:
     assert (wide.inputs[0].shape, wide.inputs[0].sizes, wide.outputs[0].sizes) == ((None, 3), (5, 3), (5, 2))
     fixed = opened(DENSE, shapes={"": (7, 3)}).main.inputs[0]
     assert (fixed.shape, fixed.sizes) == ((7, 3), (7, 3))
-    for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox": (1,)}, "there is no input 'nox'")):
+    for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox:1,x": (7, 3)}, "no input 'nox:1,x' .*; there are x,")):
         with pytest.raises(UsageError, match=said):
             opened(DENSE, shapes=shapes)
     with pytest.raises(UsageError, match="a mapping of input names to sizes, not a tuple"):

@@ -32,7 +32,8 @@ def check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -
     if unused:
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
-        raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}, an option each"
+        raise UsageError(f"there is no input '{name}' to give a shape", hint=hint)
 
 
 def named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:
