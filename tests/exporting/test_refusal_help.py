@@ -106,6 +106,19 @@ def test_sizes_are_asked_for_where_made_up_ones_leave_nothing() -> None:
     assert help_with_refusal(model, "tflite", {"y": "LiteRT has nothing for it"}) != asked
 
 
+def test_a_number_that_decides_a_size_is_told_as_what_to_set() -> None:
+    model = opened(parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 3])
+        factor = Placeholder(dtype=float, shape=[])
+        side = Const(float [8.0, 8.0])
+        sides = Mul(side, factor, T=float)
+        size = Cast(sides, SrcT=float, DstT=int32)
+        y = ResizeBilinear(x, size, T=float)
+    """))  # fmt: skip
+    said = help_with_refusal(model, "tflite", {"y": "the new size must be known beforehand, not computed"})
+    assert said.startswith("values=factor=1, or")
+
+
 def test_check_takes_sizes_as_export_does(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     graph = parse("""
@@ -116,7 +129,7 @@ def test_check_takes_sizes_as_export_does(tmp_path: pathlib.Path, monkeypatch: p
         y = Relu(both, T=float)
     """)
     save(graph, "net.pb")
-    for steps, code in ((5, 0), (6, 1)):
+    for steps, code in ((5, 0), (6, 2)):
         sizes = (f"--input_shape=steps:1,{steps},3", "--input_shape=state:1,5,4")
         assert call("check", "net.pb", *sizes) == code
         assert call("export", "net.pb", "-o", f"net{steps}.tflite", *sizes) == code

@@ -181,7 +181,7 @@ def test_names_that_the_model_lacks_are_refused_for_each_target(
     for flag, said in (
         ("--input_shape=nope:1", "there is no input 'nope' to give a shape"),
         ("--input_shape=y:2,4", "there is no input 'y' to give a shape"),
-        ("--input_shape=x:2,5", "[2, 5] does not fit"),
+        ("--input_shape=x:2,5", "=x:2,5 does not fit"),
         ("--inputs=nope", "nope"),
         ("--outputs=nope", "nope"),
     ):

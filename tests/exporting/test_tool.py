@@ -435,9 +435,30 @@ def test_public_names_and_sizes() -> None:
     assert (wide.inputs[0].shape, wide.inputs[0].sizes, wide.outputs[0].sizes) == ((None, 3), (5, 3), (5, 2))
     fixed = opened(DENSE, shapes={"": (7, 3)}).main.inputs[0]
     assert (fixed.shape, fixed.sizes) == ((7, 3), (7, 3))
-    for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox": (1,)}, "there is no input 'nox'")):
+    for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox:1,x": (7, 3)}, "no input 'nox:1,x' .*; there are x,")):
         with pytest.raises(UsageError, match=said):
             opened(DENSE, shapes=shapes)
+    with pytest.raises(UsageError, match="a mapping of input names to sizes, not a tuple"):
+        opened(DENSE, shapes=(7, 3))  # type: ignore[arg-type]
+
+
+def test_sizes_that_a_model_cannot_compute_are_told_with_those_that_it_can() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, ?, ?, 1])
+        shape = Const(int32 [-1, 784])
+        row = Reshape(x, shape, T=float)
+        begin = Const(int32 [0, 4])
+        end = Const(int32 [0, -4])
+        steps = Const(int32 [1, 1])
+        cut = StridedSlice(x, begin, end, steps, T=float, Index=int32, begin_mask=1, end_mask=1)
+    """)
+    for outputs, size, said in (
+        (["row"], 20, r"=x:1,20,20,1 does not fit the model: node 'row': .*; shapes=x:1,28,28,1 fits"),
+        (["cut"], 8, r"=x:1,8,8,1 does not fit the model: 'cut:0' would be empty, .*; shapes=x:1,224,224,1 fits"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            opened(graph, outputs=outputs, shapes={"x": (1, size, size, 1)})
+    assert opened(graph, outputs=["row"], shapes={"x": (2, 14, 56, 1)}).main.outputs[0].sizes == (2, 784)
 
 
 def test_sizes_are_said_by_a_signatures_names_or_the_tensors_also_where_outputs_are_named() -> None:

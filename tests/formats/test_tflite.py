@@ -42,6 +42,11 @@ def test_the_graph_of_a_file() -> None:
     assert dict(facts.op_counts)["tfl.depthwise_conv_2d"] == 1
 
 
+def test_what_a_loop_hands_to_its_body_is_no_input_of_the_model() -> None:
+    facts = pocketgraph.summarize(ROOT / "tests" / "fixtures" / "loops" / "nested.tflite")
+    assert [found.name for found in facts.inputs] == ["serving_default/x", "serving_default/n"]
+
+
 @pytest.mark.parametrize("name", ["pictures", "numbers"])
 def test_a_session_runs_it(name: str) -> None:
     given = arrays(name)

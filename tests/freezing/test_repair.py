@@ -353,6 +353,24 @@ def test_a_graph_that_was_frozen_with_its_initializers() -> None:
         freeze(graph, "init")
 
 
+@pytest.mark.parametrize(
+    ("source", "is_said"), [("Const(float [[1.0, 2.0]])", True), ("Placeholder(dtype=float)", False)]
+)
+def test_training_data_that_are_constants_are_told_as_what_is_to_be_fed(source: str, is_said: bool) -> None:
+    whole = parse(f"""
+        data = {source}
+        w = VariableV2(dtype=float, shape=[2, 1])
+        y = MatMul(data, w, T=float)
+    """)
+    frozen = parse(f"""
+        data = {source}
+        w = Const(float [[1.0], [2.0]])
+        y = MatMul(data, w, T=float)
+    """)
+    said = [line for line in leftovers(frozen, whole) if line.startswith("no input leads to")]
+    assert [line.endswith("inputs=data") for line in said] == [True] * is_said
+
+
 def test_the_digits_lose_everything_in_one_go() -> None:
     told = freeze_with_report(ROOT / "examples" / "digits" / "training", "train/probabilities", repair=True)
     assert told.repaired == (

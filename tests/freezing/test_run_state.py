@@ -42,6 +42,27 @@ def test_rows_that_a_run_puts_into_a_variable_are_state() -> None:
     assert run_state(graph, ["y"]) == ["window"]
 
 
+def test_what_a_loop_leaves_in_a_variable_is_state() -> None:
+    """As language models of TensorFlow 1 keep the state of their cells from one piece of text to the next."""
+    graph = parse("""
+        words = Placeholder(dtype=float, shape=[2])
+        cell = VariableV2(dtype=float, shape=[2])
+        begin = Identity(cell, T=float)
+        state = Enter(begin, T=float, frame_name="words")
+        word = Enter(words, T=float, frame_name="words", is_constant=true)
+        round = Merge(state, again, T=float)
+        goes = Const(bool true, ^round)
+        on = LoopCond(goes)
+        way = Switch(round, on, T=float)
+        next = Add(way:1, word, T=float)
+        again = NextIteration(next, T=float)
+        last = Exit(way, T=float)
+        kept = Assign(cell, last, T=float)
+        y = Relu(last, ^kept, T=float)
+    """)
+    assert run_state(graph, ["y"]) == ["cell"]
+
+
 def test_averages_that_a_repaired_batch_norm_takes_are_no_state() -> None:
     """As tf.contrib.layers.batch_norm(updates_collections=None) keeps them, without a branch."""
     graph = parse("""

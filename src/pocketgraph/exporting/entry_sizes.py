@@ -17,7 +17,7 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.graph_resizing import graph_resizing
 from pocketgraph.passes.training_switches import dropout_share
-from pocketgraph.quantization.stated_sizes import Sizes
+from pocketgraph.quantization.stated_sizes import Sizes, check_computable, check_declared
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes, synthetic_sizes
 from pocketgraph.runtime.tensor_names import feed_endpoint
@@ -32,7 +32,8 @@ def check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -
     if unused:
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
-        raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}, an option each"
+        raise UsageError(f"there is no input '{name}' to give a shape", hint=hint)
 
 
 def named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:
@@ -71,6 +72,8 @@ def sized_entry(graph: Graph, key: str, signature: Signature, shapes: Sizes, unu
         Port(name, canonical(tensor), FLOAT, declared.shape(canonical(tensor)).dims, None)
         for name, tensor in signature.outputs.items()
     ]
+    told = {port.tensor: port.sizes or () for port in inputs if said[signature.inputs[port.name]] is not None}
+    check_computable(graph, list(signature.outputs.values()), told)
     return _with_outputs(graph, EntryPoint(key, tuple(inputs), tuple(outputs)))
 
 
@@ -130,8 +133,7 @@ def _input(
             return Port(name, ref, dtype, fitting, fitting)
     if given is not None:
         sizes = tuple(int(size) for size in given)
-        if (dims is not None and not Shape(dims).fits(sizes)) or min(sizes, default=1) < 0:
-            raise UsageError(f"the input '{name}' has the shape {_text(dims)}, {list(sizes)} does not fit")
+        check_declared(name, dims, sizes)
         return Port(name, ref, dtype, sizes, sizes)
     if dims is None:
         raise UsageError(
@@ -143,10 +145,6 @@ def _input(
     return Port(
         name, ref, dtype, dims, fitting if fitting and Shape(dims).fits(fitting) else synthetic_sizes(dims, dtype)
     )
-
-
-def _text(dims: Sequence[int | None] | None) -> str:
-    return "?" if dims is None else "[" + ", ".join("?" if size is None else str(size) for size in dims) + "]"
 
 
 def as_large_as_resized(model: ExportModel, made_of: Graph) -> tuple[ExportModel, list[str]]:

@@ -242,10 +242,10 @@ def check_sizes(model: ExportModel, target: str) -> list[str]:
             refused.append(port)
     if refused:
         names = ", ".join(f"'{port.name}' {_shape(port)}" for port in refused)
-        example = ",".join(map(str, refused[0].sizes or (1,)))
+        sizes = (f"{port.name}:{','.join(map(str, port.sizes or (1,)))}" for port in refused)
         raise UsageError(
             f"{target} needs fixed sizes, and the graph leaves some open: {names}",
-            hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
+            hint="say them: " + " ".join(f"{option('input_shape', 'shapes')}={each}" for each in sizes),
         )
     return notes
 

@@ -35,6 +35,7 @@ from pocketgraph.runtime.feeding.default_tensors import (
     needed_placeholders,
     side_effects,
 )
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping
 from pocketgraph.runtime.random_answers import DRAWS, without_dropout_left_on
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
@@ -73,6 +74,7 @@ def opened(
         UsageError: there are no such names; the rank of an input is not known.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
+    check_mapping(shapes or {})
     training = training_model(source, signatures) if not inputs and not outputs else None
     if training is not None:
         return _opened_training(training, shapes or {}, dict(values or {}))

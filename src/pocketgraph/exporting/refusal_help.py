@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from pocketgraph.errors import command_on_model, option
@@ -20,6 +21,7 @@ TABLES = ops_with("table")
 OTHERS = {"c": ("tflite", "onnx"), "coreml": ("tflite", "onnx"), "onnx": ("tflite",)}
 """Targets that may have what another one lacks."""
 FILES = {"tflite": "a .tflite", "onnx": "an .onnx"}
+KNOWN = "known beforehand"
 MOST_TENSORS = 4
 """Tensors of a cut that a hint names; one through more is not worth typing."""
 
@@ -45,7 +47,10 @@ def help_with_refusal(model: ExportModel, target: str, reasons: Mapping[str, str
     tables = {name for name in names if graph[name].op in TABLES}  # of them what looks up in them tells
     if all(help_with(graph, name) for name in reasons if name not in tables):
         return ""
-    ways = []
+    ways = [
+        f"{option('feed', 'values')}={name}=1, or what else it is, sets what decides that for good"
+        for name in _deciding_numbers(graph, entry, [name for name in names if KNOWN in reasons.get(name, "")])
+    ]
     if len(model.entries) == 1 and all(node.op not in BINARY_SWITCHES for node in graph):  # no cut inside a loop
         if before := _last_before(graph, entry, names):
             ways.append(f"{option('outputs')}={','.join(before)} exports what is before that")
@@ -58,6 +63,14 @@ def help_with_refusal(model: ExportModel, target: str, reasons: Mapping[str, str
         asked = command_on_model(f"pocketgraph check {{}} --{asked}", f"check with {asked}")
         ways.append(f"{asked} tells whether {' or '.join(FILES[form] for form in forms)} file can hold it")
     return "; or ".join(ways)
+
+
+def _deciding_numbers(graph: Graph, entry: EntryPoint, refused: Collection[str]) -> list[str]:
+    """Inputs of one number of which it is made how refused nodes compute, as a factor by which pictures are resized."""
+    settings = [ref for name in refused for ref in graph[name].data_inputs[1:]]
+    before = reachable(graph, settings, data_only=True, missing_ok=True) if settings else set()
+    ports = (port for port in entry.inputs if port.sizes is not None and math.prod(port.sizes) == 1)
+    return [node_name(port.tensor) for port in ports if node_name(port.tensor) in before][:1]
 
 
 def _has_form(target: str, op: str) -> bool:

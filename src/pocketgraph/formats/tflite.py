@@ -204,7 +204,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
         keys = {at: key for key, (at, _, _) in reversed(signatures.items())}
         for at, subgraph in enumerate(file.subgraphs):
             prefix = "" if len(file.subgraphs) == 1 else f"{plain_name(keys.get(at, subgraph.name)) or at}/"
-            names.append(_nodes(file, subgraph, prefix, nodes, taken))
+            names.append(_nodes(file, subgraph, "Placeholder" if at in keys else "_Arg", prefix, nodes, taken))
     except FormatError as error:
         raise FormatError(f"the file is damaged: {error.what}", where=where, hint=AGAIN) from None
     made = {}
@@ -245,8 +245,14 @@ def with_fixed_sizes(content: bytes) -> bytes:
     return bytes(fixed)
 
 
-def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node], taken: set[str]) -> dict[int, str]:
-    """Adds the nodes of a subgraph, and gives the name of each tensor that is made, by its number."""
+def _nodes(
+    file: _File, subgraph: _SubgraphTable, input_op: str, prefix: str, nodes: list[Node], taken: set[str]
+) -> dict[int, str]:
+    """Adds the nodes of a subgraph, and gives the name of each tensor that is made, by its number.
+
+    Args:
+        input_op: the op of its inputs: a loop feeds those of its body itself.
+    """
     names: dict[int, str] = {}
     for number in subgraph.inputs:
         fact = _facts(subgraph.tensor(number))
@@ -254,7 +260,7 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
         attrs: dict[str, Any] = {"dtype": _dtype(fact), "shape": Shape(fact.shape)}
         if fact.scale:
             attrs |= {SCALES: (fact.scale,), ZERO_POINTS: (fact.zero_point,)}
-        nodes.append(Node(name, "Placeholder", (), attrs))
+        nodes.append(Node(name, input_op, (), attrs))
         names[number] = f"{name}:0"
     first_made = {made[0] for operator in subgraph.operators if (made := operator.numbers(2, "i32"))}
     own_names = {  # what is named like an output in front of it, such as its codes, gives way

@@ -11,13 +11,14 @@ from pocketgraph.freezing.repair.references import read_constant
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import REFERENCES
+from pocketgraph.graph.op_traits import RANDOM, REFERENCES
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import listed
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 """Not a trait: what training's input pipelines leave behind."""
+NO_INPUT = "no input leads to the outputs"
 
 
 def unknown_variables(*graphs: Graph, listed_by_user: Iterable[str]) -> list[str]:
@@ -72,6 +73,12 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
                 "constants and no input, so nothing of the model; freeze the training graph again with the model's own "
                 "output"
             )
+    data = _constant_data(frozen, whole)
+    if data:
+        found.append(
+            f"{NO_INPUT}, so that the answer is always the same: training took its data from constants; name what is "
+            f"fed where a command takes it, as in {option('inputs')}={data}"
+        )
     found.extend(unfilled_tables(frozen, whole))
     queues = [node.name for node in frozen if node.op.startswith(_QUEUES)]
     if queues:
@@ -88,6 +95,19 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
             f"{option('repair')}={'dropout' if kind else 'augmentation'} takes that out"
         )
     return found
+
+
+def _constant_data(frozen: Graph, whole: Graph) -> str:
+    """The largest constant that was none of the variables, in a graph of nothing but constants; "" in any other."""
+    if any(not node.data_inputs and node.op not in ("Const", "NoOp") for node in frozen) or frozen.ops & RANDOM:
+        return ""
+    stored = {node.name for node in whole if node.op == "Const"} if variables(whole) else set()
+    sizes = {
+        node.name: node.tensor.size
+        for node in frozen
+        if node.name in stored and node.op == "Const" and node.tensor.dtype.is_floating and len(node.tensor.shape) > 1
+    }
+    return max(sizes, key=sizes.__getitem__, default="")
 
 
 def changed_constants(frozen: Graph, outputs: Sequence[str] | None = None) -> list[str]:

@@ -15,6 +15,7 @@ from pocketgraph.formats.meta_graph import main_signature, saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.assigned_values import STORED_VALUE
 from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.leftovers import NO_INPUT
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
 from pocketgraph.freezing.serving_signatures import (
@@ -269,10 +270,8 @@ def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]
     elif frozen.repaired:
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
-    return notes + [
-        line for line in frozen.warnings
-        if line.startswith(("all signatures", "the signature", "training kept")) or line.endswith(STORED_VALUE)
-    ]  # fmt: skip
+    begins = ("all signatures", "the signature", "training kept", NO_INPUT)
+    return notes + [line for line in frozen.warnings if line.startswith(begins) or line.endswith(STORED_VALUE)]
 
 
 def inner_results(graph: Graph) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, PLACEHOLDERS, ops_with
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.pages.quantities import listed
 
 _ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
 """How TensorFlow 1 calls the states that a recurrent cell begins with."""
 _LOOPS = ops_with("enter", "loop")
+_BRANCHES = ops_with("control_flow") - ops_with("enter", "exit")
 
 
 def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
@@ -38,6 +39,7 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
     """
     needed = reachable(graph, outputs, missing_ok=True)
     computed_with = reachable(graph.map_nodes(without_statistics), outputs, data_only=True, missing_ok=True)
+    loops = inside_loops(graph)
     found: dict[str, None] = {}
     for node in graph:
         if (
@@ -49,8 +51,9 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         variable = updated_variable(graph, node)
         if variable is None or variable not in computed_with:
             continue
-        sources = {graph[name].op for name in reachable(graph, node.data_inputs[1:], data_only=True, missing_ok=True)}
-        if sources & PLACEHOLDERS and not sources & ops_with("control_flow"):
+        sources = reachable(graph, node.data_inputs[1:], data_only=True, missing_ok=True)
+        is_on_branch = any(graph[name].op in _BRANCHES for name in sources - loops)
+        if not is_on_branch and any(graph[name].op in PLACEHOLDERS for name in sources):
             found[variable] = None
     return list(found)
 

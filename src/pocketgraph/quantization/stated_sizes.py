@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.errors import GraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping, synthetic_shapes
 
 Sizes = Mapping[str, Sequence[int]]
 
 
 def by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
     """The sizes by tensor, also of inputs that are called as a signature of the graph calls them."""
+    check_mapping(shapes)
     tensors: dict[str, set[str]] = {}
     for signature in graph.public_signatures.values():
         for key, tensor in signature.inputs.items():
@@ -48,14 +52,64 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
             what = f"no input '{name}'" if name else f"{len(inputs)} inputs, and a name tells which"
             raise UsageError(f"{option('input_shape', 'shapes')}: the model has {what}", hint=hint)
         declared = graph.declared_shape(node)
-        if declared is not None and declared.dims is not None:
-            fits = len(declared.dims) == len(sizes) and all(
-                own in (None, size) for own, size in zip(declared.dims, sizes, strict=True)
-            )
-            if not fits:
-                raise UsageError(
-                    f"{option('input_shape', 'shapes')}: '{node}' is {declared}, not {Shape(sizes)}",
-                    hint="give a number for each question mark",
-                )
+        check_declared(node, None if declared is None else declared.dims, sizes)
         given[node] = tuple(sizes)
+    check_computable(graph, outputs, given)
     return with_shapes(graph, given)
+
+
+def check_declared(name: str, dims: Sequence[int | None] | None, sizes: Sequence[int]) -> None:
+    """Refuses sizes of an input that declares ``dims``, where these are others.
+
+    Raises:
+        UsageError: they are, or a size is negative.
+    """
+    if (dims is None or Shape(dims).fits(tuple(sizes))) and min(sizes, default=1) >= 0:
+        return
+    raise UsageError(
+        f"{_told(name, sizes)} does not fit: '{name}' is {Shape(dims)}",
+        hint="give a number for each question mark",
+    )
+
+
+def check_computable(graph: Graph, outputs: Sequence[str], given: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses sizes with which outputs are certain to fail, or to be empty.
+
+    Args:
+        graph: the model.
+        outputs: what it computes.
+        given: sizes by input.
+
+    Raises:
+        UsageError: what fails, and sizes that fit where some are found.
+    """
+    problem = _problem(graph, outputs, given) if given else ""
+    if not problem:
+        return
+    try:
+        found = synthetic_shapes(graph, outputs)
+    except UsageError:
+        found = {}
+    fitting = {name: found[node_name(name)] for name in given if node_name(name) in found}
+    fits = len(fitting) == len(given) and not _problem(graph, outputs, fitting)
+    raise UsageError(
+        f"{' '.join(_told(*one) for one in given.items())} does not fit the model: {problem}",
+        hint=f"{' '.join(_told(*one) for one in fitting.items())} fits" if fits else "",
+    )
+
+
+def _told(name: str, sizes: Sequence[int]) -> str:
+    return f"{option('input_shape', 'shapes')}={name.removesuffix(':0')}:{','.join(map(str, sizes))}"
+
+
+def _problem(graph: Graph, outputs: Sequence[str], given: Mapping[str, tuple[int, ...]]) -> str:
+    """What fails with these sizes; nothing where nothing is certain to."""
+    feeds = {
+        canonical(name): (graph.producer(name).dtype("dtype", FLOAT), Shape(sizes)) for name, sizes in given.items()
+    }
+    try:
+        known = infer(graph, feeds, outputs=outputs, strict=True, complete=False)
+    except GraphError as error:
+        return str(error)
+    empty = [name for name in outputs if 0 in (known.shape(canonical(name)).dims or ())]
+    return f"'{empty[0]}' would be empty, {known.shape(canonical(empty[0]))}" if empty else ""

@@ -243,6 +243,9 @@ def test_a_number_each_has_the_batch_of_what_it_goes_with(tmp_path: pathlib.Path
     alone = parse(text.replace("shape=[?,2]", "shape=[1,2]"))
     with pytest.raises(UsageError, match="leaves some open: 'word'"):
         pocketgraph.export(alone, tmp_path / "alone", target="c")
+    both = parse(text.replace("shape=[?,2]", "shape=[?,?]"))
+    with pytest.raises(UsageError, match="say them: shapes=word:1 shapes=state:1,1"):
+        pocketgraph.export(both, tmp_path / "both", target="c")
 
 
 def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:

@@ -238,6 +238,18 @@ def test_eight_bit_models_are_judged_by_agreement_divergence_and_noise() -> None
     assert not verify(network(), eight_bits("[[159, 191], [223, 255]]"), feeds)
 
 
+def test_files_of_half_precision_are_judged_as_those_of_eight_bits_are(tmp_path: pathlib.Path) -> None:
+    graph = Graph([
+        *parse("x = Placeholder(dtype=float, shape=[1, 8])"),
+        const("w", np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)),
+        *parse("y = MatMul(x, w, T=float)"),
+    ])  # fmt: skip
+    export(graph, tmp_path / "half.tflite", mode="float16")
+    report = verify(graph, tmp_path / "half.tflite")
+    assert report.outputs[0].largest_relative > 1e-4
+    assert report, report
+
+
 def test_two_eight_bit_models_of_one_kind_are_held_to_the_float_standard() -> None:
     report = verify(eight_bits("[[159, 191], [223, 0]]"), eight_bits("[[160, 191], [223, 0]]"))
     assert not report.is_eight_bit

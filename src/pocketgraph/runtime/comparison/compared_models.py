@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor
-from pocketgraph.graph.dtype import INT8, UINT8
+from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.node import find_source
@@ -38,7 +38,7 @@ class ComparedModel:
     Attributes:
         graph: the model; for an ONNX file its inputs, its outputs, and which of them depend on which.
         is_file: whether it has inputs and outputs of its own, and no tensors in between to feed or fetch.
-        is_eight_bit: whether it stores weights in eight bits, or computes with them.
+        is_eight_bit: whether it stores weights in eight bits, or computes with them; or, a file, in half precision.
 
     Raises:
         FormatError: the file is damaged.
@@ -79,9 +79,10 @@ class ComparedModel:
 
 
 def _is_coded(node: Node) -> bool:
-    """Whether a node of a file holds weights of eight bits or fewer, which an operator reads as they are."""
+    """Whether a node of a file holds weights of eight bits or fewer, which an operator reads as they are, or rounded to
+    half precision."""
     value = node.attrs.get("value") if node.op == "Const" else None
-    return isinstance(value, Tensor) and value.size >= FEWEST_CODED and value.dtype in (INT8, UINT8)
+    return isinstance(value, Tensor) and value.size >= FEWEST_CODED and value.dtype in (INT8, UINT8, HALF)
 
 
 def _has_scales(node: Node) -> bool:

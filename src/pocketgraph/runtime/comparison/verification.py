@@ -27,7 +27,7 @@ from pocketgraph.runtime.comparison.output_verdict import Pairs, judged
 from pocketgraph.runtime.comparison.rounding_sensitivity import larger_limits, moves_by_rounding
 from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping, synthetic_feeds
 from pocketgraph.runtime.random_answers import random_note
 from pocketgraph.runtime.unsupported_help import heads_before
 
@@ -254,6 +254,7 @@ def _named(
     """
     inputs = [node_name(name) for name in needed_placeholders(model.graph, wanted)]
     found = {}
+    check_mapping(shapes or {})
     for name, shape in (shapes or {}).items():
         if not name and len(inputs) != 1:
             raise UsageError(
