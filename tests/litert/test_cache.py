@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, engine
 from pocketgraph.litert.running.packed_runner import PackedRunner
 from pocketgraph.litert.running.runner import PlainRunner
+from pocketgraph.part_files import part_name
 from support import assert_close
 
 FLOAT = DType.named("float")
@@ -330,3 +332,38 @@ def test_fetched_constants_are_found_again(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(actual, expected)
         assert actual.dtype == expected.dtype
         assert actual.flags.writeable
+
+
+def test_what_another_process_writes_of_a_part_is_not_removed_with_it(tmp_path: pathlib.Path) -> None:
+    check(compiled(tmp_path))
+    (sidecar,) = tmp_path.glob("*.json")
+    for number, stays in ((os.getpid(), True), (999_999_999, False)):
+        part = pathlib.Path(part_name(str(sidecar)).replace(f".{os.getpid()}.", f".{number}."))
+        part.touch()
+        cache.remove(str(tmp_path), sidecar.stem)
+        assert [each.name for each in tmp_path.iterdir()] == [part.name] * stays
+        part.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("packed")
+def test_packed_weights_that_cannot_be_moved_leave_nothing(tmp_path: pathlib.Path) -> None:
+    check(compiled(tmp_path))
+    (packed,) = tmp_path.glob("*.xnn")
+    packed.unlink()
+    packed.mkdir()
+    check(found(tmp_path))
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_cache_that_is_emptied_while_a_part_is_written_costs_no_part(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stored_and_gone(*arguments: Any, **options: Any) -> cache.CacheEntry | None:
+        entry = store(*arguments, **options)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        return entry
+
+    store = cache.store
+    monkeypatch.setattr(cache, "store", stored_and_gone)
+    check(compiled(tmp_path))

@@ -84,6 +84,14 @@ def test_a_directory_that_cannot_be_made_is_told_of_once(tmp_path: pathlib.Path)
     assert len(check(str(tmp_path / "file" / "cache"))) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems of others take UTF-8 only")
+@pytest.mark.usefixtures("told")
+def test_a_directory_that_is_not_utf8_is_told_of_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
+    (warning,) = check(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    assert "not UTF-8" in warning
+
+
 @pytest.mark.usefixtures("told")
 def test_a_directory_that_cannot_be_written_to_is_told_of_once(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

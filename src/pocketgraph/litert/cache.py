@@ -32,8 +32,8 @@ from pocketgraph.litert.cache_integrity import (
     write_sections,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
-from pocketgraph.litert.host import cpu, engine_version
-from pocketgraph.part_files import written_whole
+from pocketgraph.litert.host import cpu, engine_version, is_utf8
+from pocketgraph.part_files import ENDING, is_abandoned, written_whole
 
 SUM = "sum"  # of the file of an entry, in the text beside it
 WEIGHTLESS = "weightless"  # likewise: of a model file with holes the bytes that were written, where these begin and end
@@ -64,6 +64,9 @@ def directory(cache_dir: Folder | None = None) -> str | None:
         is_safe = may_hold_entries(chosen)
     except OSError as error:
         unusable(f"{chosen} cannot be made: {error.strerror}")
+        return None
+    if not is_utf8(chosen):
+        unusable(f"LiteRT opens no files in {chosen!a}, which is not UTF-8")
         return None
     if not os.access(chosen, os.W_OK | os.X_OK):
         unusable(f"{chosen} cannot be written to")
@@ -327,13 +330,14 @@ def _seal(part: str, packed: str) -> None:
     try:
         with contextlib.suppress(OSError, UntrustedError):
             if os.path.getsize(part) == 0:
-                os.unlink(part)
                 return
             os.chmod(part, PRIVATE)
             mark = checksum(part)
             os.replace(part, packed)
             write(f"{packed}.sum", sealed_text({SUM: mark}))
     finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)  # where it was not moved
         _sealing.pop(packed, None)
 
 
@@ -348,11 +352,14 @@ def write(target: str, text: str) -> None:
 
 
 def remove(folder: str, name: str) -> None:
-    """Takes a part out, its sidecar first."""
+    """Takes a part out, its sidecar first; what others write of it now stays."""
     with contextlib.suppress(OSError):
         found = [entry for entry in os.listdir(folder) if entry.startswith(name)]
         for entry in sorted(found, key=lambda entry: not entry.endswith(".json")):
-            os.unlink(os.path.join(folder, entry))
+            if entry.endswith(ENDING) and not is_abandoned(entry):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, entry))
 
 
 def trim(folder: str, keep: str = "", limit: int | None = None) -> None:

@@ -41,6 +41,12 @@ def engine_folder() -> str:
     return next(iter((spec.submodule_search_locations if spec is not None else None) or ("",)))
 
 
+def is_utf8(path: str) -> bool:
+    """Whether a path is UTF-8 as the system is given it, and so one that LiteRT's package opens: it is not where the
+    locale has another encoding."""
+    return path.encode(errors="replace") == os.fsencode(path)
+
+
 @lru_cache(maxsize=1)
 def is_x86() -> bool:
     """Whether the processor is one of Intel's or AMD's."""

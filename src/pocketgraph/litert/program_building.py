@@ -66,9 +66,10 @@ def build(
             try:
                 return Executable(about, by.open(entry, threads), program, threads, (folder, name), by.engine)
             except RunError as error:
-                if by is LITERT:
-                    cache.remove(folder, name)
-                raise Unsupported(error.what) from error
+                if os.path.exists(entry.model):  # else somebody emptied the cache meanwhile
+                    if by is LITERT:
+                        cache.remove(folder, name)
+                    raise Unsupported(error.what) from error
     runner: Runner
     try:
         if microbatches > 1:

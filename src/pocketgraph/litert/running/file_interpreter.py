@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.host import is_utf8
+
 
 def source_of(model: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     """A file's path, or its content, as arguments of LiteRT's Interpreter. Its package takes no path but of UTF-8; of
@@ -18,9 +20,7 @@ def source_of(model: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     if isinstance(model, bytes):
         return {"model_content": model}
     path = os.fspath(model)
-    try:
-        path.encode()
-    except UnicodeEncodeError:
+    if not is_utf8(path):
         with open(path, "rb") as file:
             return {"model_content": file.read()}
     return {"model_path": path}
