@@ -118,9 +118,14 @@ class SessionPlans:
         """Frees all plans."""
         with self.lock:
             self._is_open = False
+            had_several = len(self.calls.plans) > 1
             self.calls.close()
             self._files.clear()
             self._sizes = {}
+        if had_several:  # of 64 the C library would keep hundreds of megabytes; what one frees serves the next session
+            from pocketgraph.runtime.memory_trim import trim_memory
+
+            trim_memory()
 
     def prepare(
         self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
