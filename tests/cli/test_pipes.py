@@ -150,6 +150,10 @@ def cleaning(*_):
     finally:
         native()
 
+def lost(*_):
+    ctypes.CFUNCTYPE(None)(lambda: time.sleep(1000))()  # Python tells of what is raised in it, and drops it
+    native()
+
 pipes.shutil.copyfileobj = {what}
 main()
 """
@@ -157,7 +161,7 @@ main()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is Linux's")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_native_code_keeps_no_command_from_its_end(name: str, tmp_path: pathlib.Path) -> None:
     waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what="native")])
     with waiting:
@@ -168,23 +172,28 @@ def test_native_code_keeps_no_command_from_its_end(name: str, tmp_path: pathlib.
         finally:
             waiting.kill()
     assert waiting.returncode == 128 + signal.Signals[name]
-    assert said.decode() == f"\nerror: stopped by {name}\n"
+    assert said.decode() == ("\nerror: stopped\n" if name == "SIGINT" else f"\nerror: stopped by {name}\n")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is Linux's")
-def test_a_second_signal_ends_a_command_that_cleans_up_for_long(tmp_path: pathlib.Path) -> None:
-    waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what="cleaning")])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("what", ["cleaning", "lost"])
+def test_a_second_signal_ends_a_command_that_did_not_end(what: str, name: str, tmp_path: pathlib.Path) -> None:
+    waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what=what)])
     with waiting:
         try:
             time.sleep(0.5)
-            waiting.send_signal(signal.SIGTERM)
+            waiting.send_signal(signal.Signals[name])
             with pytest.raises(subprocess.TimeoutExpired):
                 waiting.wait(4)  # longer than Python may take to handle it
-            waiting.send_signal(signal.SIGTERM)
-            assert waiting.wait(ending.MOST / 2) == 128 + signal.SIGTERM
+            waiting.send_signal(signal.Signals[name])
+            _, said = waiting.communicate(timeout=ending.MOST / 2)
         finally:
             waiting.kill()
+    assert waiting.returncode == 128 + signal.Signals[name]
+    assert said.decode().splitlines()[-1].startswith("error: stopped")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["identify", "plan", "check", "print_required_ops"])

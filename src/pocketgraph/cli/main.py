@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, completes_words
-from pocketgraph.cli.shared.ending import Ended, ends_when_asked
+from pocketgraph.cli.shared.ending import Ended, ends_when_asked, stopped_by
 from pocketgraph.cli.shared.keys import opens_sealed_models
 from pocketgraph.cli.shared.options import names_value, takes_both_spellings, takes_finite_numbers
 from pocketgraph.cli.shared.output import echo
@@ -256,9 +256,9 @@ def _called(words: list[str] | None) -> int:
 
 def _stopped(end: BaseException | None) -> tuple[str, int]:
     """What is said of a KeyboardInterrupt, and the exit code."""
-    number, by = (end.number, f" by {signal.Signals(end.number).name}") if isinstance(end, Ended) else (2, "")
+    number = end.number if isinstance(end, Ended) else signal.SIGINT
     on = "; the same call made again goes on from here" if getattr(end, GOES_ON, False) else ""
-    return f"stopped{by}{on}", 128 + number
+    return f"{stopped_by(number)}{on}", 128 + number
 
 
 def _at_home(word: str) -> str:

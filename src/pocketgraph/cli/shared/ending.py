@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does, and within seconds, also while native code computes."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command in one way, within seconds, also while native code computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 30.0  # seconds to keep what was found and to clean up
 
 
 class Ended(KeyboardInterrupt):
-    """The system, or somebody who is not at the keyboard, asks the process to end; what handles Ctrl-C handles it.
+    """The system, or somebody, asks the process to end; what handles Ctrl-C handles it.
 
     Attributes:
         number: the signal's.
@@ -27,11 +27,17 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
+def stopped_by(number: int) -> str:
+    """What is said of an end by a signal."""
+    return "stopped" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+
+
 def ends_when_asked() -> None:
-    """Has SIGTERM and SIGHUP raise ``Ended``, where nobody has them ignored, such as nohup.
+    """Has Ctrl-C, SIGTERM and SIGHUP raise ``Ended``, where nobody has them ignored, such as nohup.
 
     Python does so between two of its instructions. A thread ends the process where native code keeps it from that,
-    where a further signal comes, or where the end takes too long. More signals in the same second are the same wish:
+    where a further signal comes, or where the end takes too long, as where the exception was lost: Python drops those
+    of callbacks that native code makes. More signals in the same second are the same wish:
     timeout sends two.
     """
     asked: list[int] = []
@@ -41,9 +47,9 @@ def ends_when_asked() -> None:
         if len(asked) == 1:
             raise Ended(number)
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, end)
     if os.name != "posix":
         return
@@ -66,10 +72,9 @@ def ends_when_asked() -> None:
         try:
             if asked:
                 select.select([reader], [], [], MOST)
-            else:
-                remove_own()
-                if select.select([], [2], [], 0)[1]:  # nobody may read it
-                    os.write(2, f"\nerror: stopped by {signal.Signals(number).name}\n".encode())
+            remove_own()
+            if select.select([], [2], [], 0)[1]:  # nobody may read it
+                os.write(2, f"\nerror: {stopped_by(number)}\n".encode())
         finally:
             os._exit(128 + number)
 
