@@ -279,6 +279,11 @@ class Struck:
         with contextlib.nullcontext() if writable else read_only(self.folder):
             called = Called(self.writer, "b", self.folder, strike)
             called.wait(PATIENCE if kill_after is None else kill_after, then_kill=kill_after is not None)
+        self.judge(how, called, writable)
+        self._again(f"{self.writer.name}, {how}")
+
+    def judge(self, how: str, called: Called, writable: bool = True) -> None:
+        """Whether a struck writer ended, spoke and left things as it may."""
         self.counts[f"{how}: {'worked' if not called.code else 'killed' if called.code == -9 else 'refused'}"] += 1
         what = f"{self.writer.name}, {how}"
         if called.code not in (0, 1, -9) or "Traceback" in called.said:
@@ -287,12 +292,13 @@ class Struck:
             self.problems.append(f"{what}: it worked")
         if called.code == 1 and sum(line.startswith("error: ") for line in called.said.splitlines()) != 1:
             self.problems.append(f"{what}: no single error: {called.said[-500:]}")
-        allowed = [{}, self.both[1]] if not self.writer.again else self.both
-        if not self._is_one_of(state(self.folder, self.writer), allowed[1:] if called.code == 0 else allowed):
-            self.problems.append(f"{what}: neither the old output nor the new one")
+        allowed = self.both if self.writer.again else [{}, self.both[1]]
+        if called.code != -9:
+            allowed = allowed[1:] if called.code == 0 else allowed[:1]
+        if not self._is_one_of(state(self.folder, self.writer), allowed):
+            self.problems.append(f"{what}: left with {called.code}, and not with the output that goes with it")
         if called.code != -9:
             self._check_names(what, called.code == 1)
-        self._again(what)
 
     def _is_one_of(self, found: State, allowed: list[State]) -> bool:
         if self.writer.name != "checkpoint":
@@ -305,7 +311,8 @@ class Struck:
         return any(
             all(np.array_equal(weight, formats.load(self.folder / f"{which}.pb")[name].attr("value").numpy())
                 for name, weight in zip("wv", weights, strict=True))
-            for which in "ab"
+            for which, made in zip("ab", self.both, strict=True)
+            if made in allowed
         )  # fmt: skip
 
     def _again(self, what: str) -> None:
@@ -325,29 +332,32 @@ class Struck:
             self.problems.append(f"{what}: left behind {sorted(left)}")
 
 
-def small_disk(struck: Struck, rng: random.Random) -> Iterator[None]:
+PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes: what a tmpfs gives out
+
+
+def pages(folder: pathlib.Path) -> int:
+    """What the files below a folder take on a tmpfs, in pages; the folder at its root takes one, too."""
+    return 1 + sum(-(-path.stat().st_size // PAGE) for path in folder.rglob("*") if path.is_file())
+
+
+def small_disk(struck: Struck, rng: random.Random) -> None:
     """The writing on a real file system of its own that has room for a part of it; needs root."""
-    size = sum(path.stat().st_size for path in struck.first.rglob("*") if path.is_file())
-    room = size + rng.randrange(1 << 20)
+    room = pages(struck.first) + rng.randrange((1 << 20) // PAGE)
     shutil.rmtree(struck.folder, ignore_errors=True)
     struck.folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(struck.folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={room * PAGE}", "tmpfs", str(struck.folder)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         struck.counts["small disk: not here (root mounts it)"] += 1
         return
     try:
         shutil.copytree(struck.first, struck.folder, dirs_exist_ok=True)
-        called = Called(struck.writer, "b", struck.folder).wait()
-        struck.counts[f"small disk: {'worked' if not called.code else 'refused'}"] += 1
-        allowed = struck.both if struck.writer.again else [{}, struck.both[1]]
-        if called.code not in (0, 1) or not struck._is_one_of(state(struck.folder, struck.writer), allowed):
-            struck.problems.append(f"{struck.writer.name}, small disk: {called.code} {called.said[-500:]}")
-        struck._check_names(f"{struck.writer.name}, small disk", called.code == 1)
+        struck.judge("small disk", Called(struck.writer, "b", struck.folder).wait())
     finally:
         subprocess.run(["umount", "-l", str(struck.folder)], check=False)  # files may still be mapped
-    yield
 
 
 def main() -> int:
@@ -371,11 +381,11 @@ def main() -> int:
             struck = Struck(writer, prepared, pathlib.Path(place) / "work")
             struck.strike("read-only folder", None, writable=False)
             struck.strike("clock backwards", clock_backwards)
-            for _ in small_disk(struck, rng):
-                pass
+            small_disk(struck, rng)
             while time.monotonic() < end:
                 largest = max((len(data) for data in struck.both[1].values()), default=1 << 20)
                 struck.strike("full disk", full_disk(rng.randrange(largest)))
+                small_disk(struck, rng)
                 for _ in range(3):
                     struck.strike("kill -9", None, kill_after=rng.random() * struck.seconds * 1.1)
             problems += struck.problems
