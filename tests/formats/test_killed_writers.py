@@ -16,6 +16,7 @@ import pytest
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.atomic_output import workshop
 from pocketgraph.formats import open_checkpoint
+from pocketgraph.formats.checkpoints import checkpoint_writer
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import check_place, write_atomically
 from pocketgraph.graph import Tensor
@@ -121,6 +122,22 @@ def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path: pathlib.Path, befo
     write_checkpoint(prefix, values(number), after)
     expected = {f"model.ckpt.data-{shard:05d}-of-{after:05d}" for shard in range(after)} | {"model.ckpt.index"}
     assert {path.name for path in tmp_path.iterdir()} == expected
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_data_of_which_no_index_was_written_are_not_left(
+    before: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise PocketgraphError("no space left on device")
+
+    if before:
+        write_checkpoint(tmp_path / "c", values(1), before)
+    there = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(checkpoint_writer, "_write_index", full)
+    with pytest.raises(PocketgraphError, match="no space"):
+        write_checkpoint(tmp_path / "c", values(2), 2)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == there
 
 
 def test_leftovers_go_with_the_next_writing(tmp_path: pathlib.Path) -> None:

@@ -48,10 +48,18 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Tenso
     # new data first have names of one file more, of which an index is written, and then their own.
     is_there = _shards_of(base) == shards and shards < MOST_SHARDS
     count = shards + 1 if is_there else shards
-    for shard, group in enumerate(groups):
-        contents = _contents(shard, {name: tensors[name] for name in group}, entries)
-        write_atomically(_data_file(base, shard, count), contents)
-    _write_index(base, names, entries, count)
+    made: list[str] = []
+    try:
+        for shard, group in enumerate(groups):
+            contents = _contents(shard, {name: tensors[name] for name in group}, entries)
+            write_atomically(_data_file(base, shard, count), contents)
+            made.append(_data_file(base, shard, count))
+        _write_index(base, names, entries, count)
+    except BaseException:
+        for path in made if _shards_of(base) != count else ():  # no index speaks of them
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        raise
     if is_there:
         for shard in range(shards):
             _rename_by_link(_data_file(base, shard, count), _data_file(base, shard, shards))
