@@ -178,6 +178,8 @@ def test_what_else_is_wrong_is_told(copied: pathlib.Path) -> None:
         (("weightsManifest", 0, "weights", 0, "shape"), [1 << 40, 1 << 40], "end within 'w1'"),
         (("weightsManifest", 0, "weights", 0, "shape"), [-1], "manifest of weights is damaged"),
         (("weightsManifest", 0, "weights", 0, "quantization", "dtype"), "uint4", "manifest of weights is damaged"),
+        (("weightsManifest", 0, "weights", 0, "quantization", "scale"), float("nan"), "'w1' has the scale nan"),
+        (("weightsManifest", 0, "weights", 0, "dtype"), "int32", "'w1' is float, and its weights are stored as int32"),
         (("weightsManifest", 0, "weights", 0, "quantization"), 3, "manifest of weights is damaged"),
         (("weightsManifest", 0, "weights"), 3, "manifest of weights is damaged"),
         (("weightsManifest", 0, "paths"), [3], "manifest of weights names 3 as a file"),

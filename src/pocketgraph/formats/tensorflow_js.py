@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,10 @@ def _weight(weight: Mapping[str, Any], data: bytes, start: int, where: str) -> t
     values = np.frombuffer(data, element, count, start).reshape(shape)
     stop = start + count * element.itemsize
     if "scale" in coded:
-        exact = values * float(coded["scale"]) + float(coded["min"])
+        scale, least = float(coded["scale"]), float(coded["min"])
+        if not isfinite(scale) or not isfinite(least):
+            raise ValueError(f"'{name}' has the scale {scale} from {least}")
+        exact = values * scale + least
         values = np.floor(exact + 0.5) if kind == "int32" else exact  # as Math.round does
     return values.astype(bool if kind == "bool" else ELEMENTS[kind]), stop
 
@@ -212,6 +215,12 @@ def _put_value(node: Any, values: Mapping[str, Array], where: str) -> None:
         numbers = found if found.dtype == object else found.astype(dtype.numpy)
     except (GraphError, TypeError, ValueError) as error:
         raise FormatError(f"the constant '{node.name}' cannot be read: {error}", where=where) from None
+    if found.dtype != object and (found.dtype.kind == "f") != (dtype.numpy.kind in "fV"):  # bfloat16's kind is V
+        raise FormatError(
+            f"the constant '{node.name}' is {dtype.name}, and its weights are stored as {found.dtype}",
+            where=where,
+            hint="download model.json and the .bin files of one model again",
+        )
     proto.Clear()
     proto.dtype = dtype.number
     proto.tensor_shape.SetInParent()
