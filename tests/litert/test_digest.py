@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from litert.parts import WEIGHTS, product
-from pocketgraph import formats
+from pocketgraph import budgets, formats
 from pocketgraph.graph import Graph, const
 from pocketgraph.litert import digest, graph_content
 from pocketgraph.litert.cache_integrity import sealed_text, unsealed
@@ -35,6 +35,15 @@ def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) 
         assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
     (tmp_path / "empty").write_bytes(b"")
     assert digest.file_digest(tmp_path / "empty", "") == hashlib.sha256(b"").hexdigest()
+
+
+def test_a_file_that_is_cut_while_it_is_hashed_does_not_end_the_process(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.pb"
+    path.write_bytes(bytes(3 * digest.CHUNK))
+    monkeypatch.setattr(budgets, "check_time", lambda _: os.truncate(path, 8))
+    assert digest.file_digest(path, "") == hashlib.sha256(bytes(digest.CHUNK)).hexdigest()
 
 
 def test_the_first_large_file_of_a_size_has_a_name_without_being_hashed(

@@ -26,7 +26,7 @@ SECOND = 1_000_000_000  # nanoseconds
 COARSE = 2 * SECOND  # what the coarsest clocks of file systems take between two times
 PROBES, PROBE = 64, 256  # places of a file with whole seconds that are looked at, and bytes of each
 LATER_FROM = 4 << 20  # bytes of a file, from which hashing it at once takes longer than some milliseconds
-CHUNK = 16 << 20  # bytes hashed before a look at the time; after each the interpreter's lock is waited for
+CHUNK = 4 << 20  # bytes hashed before a look at the time; after each the interpreter's lock is waited for
 PREFIX, HASH, NAME, STATE = "digest", "sha256", "name", "state"
 
 
@@ -192,19 +192,17 @@ def _remember(file: _DigestedFile, name: str, digest: str | None) -> dict[str, A
 
 def sha256_of(path: str) -> str:
     """SHA-256 of a file's content, in hexadecimal digits."""
-    import mmap  # neither is needed by a process that finds the name
-    from hashlib import sha256
+    from hashlib import sha256  # a process that finds the name does not need it
 
     from pocketgraph.budgets import check_time
 
     found = sha256()
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size:
-            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-                for start in range(0, size, CHUNK):
-                    found.update(view[start : start + CHUNK])
-                    check_time("while the model file was hashed")
+    with open(path, "rb", buffering=0) as file:  # not mapped: who cuts the file meanwhile would end this process
+        buffer = bytearray(min(CHUNK, max(1, os.fstat(file.fileno()).st_size)))
+        with memoryview(buffer) as view:
+            while size := file.readinto(buffer):
+                found.update(view[:size])
+                check_time("while the model file was hashed")
     return found.hexdigest()
 
 
