@@ -44,7 +44,7 @@ MOST_OPERATIONS_WEIGHED = (
 )
 SAMPLE_DECIBELS = 3.0  # less noise than a step acts on, with which one sample does: a second would need thrice as much
 SAMPLE_DECIBELS_INT16 = 20.0  # the same of int16 codes, which are seldom any louder, and of however few scores
-LOUD_TENSOR_SHARE = 0.03  # of all noise, from which a tensor is weighed once more with all of its values
+LOUD_TENSOR_SHARE = 0.04  # of all noise, from which a tensor is weighed once more with all of its values
 REACH_WORTH = 0.3  # more noise that holding all values seen is worth, where samples differ entirely in their reach
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
