@@ -31,7 +31,7 @@ from pocketgraph.quantization.mixed_precision import (
     whole_numbers,
 )
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
-from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges
+from pocketgraph.quantization.ranges import mask_ranges, range_margin, range_selection, trained_ranges, whole_ranges
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
 from pocketgraph.quantization.weight_only import code_bodies, layers_in_bodies
 
@@ -68,6 +68,12 @@ def is_int8(state: QuantizationState) -> bool:
 def is_fitted(state: QuantizationState) -> bool:
     """Whether more than plain rounding is asked for."""
     return state.options.rounding != "nearest"
+
+
+def has_chosen_ranges(state: QuantizationState) -> bool:
+    """Whether ranges were chosen by what was seen, and then weighed."""
+    is_chosen = state.options.ranges == "auto" and state.done["trained_ranges"] != "done"
+    return is_int8(state) and is_chosen and bool(state.sensitivity)
 
 
 def check_layers(state: QuantizationState) -> bool:
@@ -136,6 +142,8 @@ ANALYSIS_STEPS = (
     Step("layer_check", "a model without a layer to quantize is refused", check_layers, is_optional=False),
     Step("sensitivity", "what the codes of each tensor alone do to the scores, which the next steps decide by",
          sensitivity.measure_sensitivity, lambda state: state.is_analyzable),
+    Step("whole_ranges", "loud tensors get codes for all values seen where that leaves less noise at the scores",
+         whole_ranges.apply, has_chosen_ranges),
     Step("input_equalization", "what comes in gets finer codes where they are much of the noise",
          input_equalization.apply, lambda state: has_float_ends(state) and is_int8(state) and bool(state.sensitivity)),
 )  # fmt: skip

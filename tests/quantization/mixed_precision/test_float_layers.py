@@ -91,6 +91,24 @@ def test_in_sixteen_bits_only_wide_rows_of_softmax_stay_in_float() -> None:
     assert [operation.code for operation in wide_softmaxes(pictures(4, classes=8))] == ["SOFTMAX"]
 
 
+def test_in_sixteen_bits_numbers_of_many_units_are_prepared_in_float_also_where_layers_are_small() -> None:
+    rng = np.random.default_rng(0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        c = Sub(x, mean, T=float)
+        n = RealDiv(c, deviation, T=float)
+        y = MatMul(n, w, T=float)
+    """)
+    deviation = np.logspace(-3, 3, 8, dtype=np.float32)
+    rows = (rng.normal(size=(40, 8)) + 2).astype(np.float32) * deviation
+    constants = (("mean", 2 * deviation), ("deviation", deviation), ("w", rng.normal(size=(8, 4)).astype(np.float32)))
+    graph = Graph([*graph, *(const(name, array) for name, array in constants)])
+    model = pocketgraph.quantize(graph, rows, activations="int16")
+    given = np.concatenate(outputs_of(model.to_bytes("tflite"), rows))
+    wanted = (rows / deviation - 2) @ constants[2][1]
+    assert 20 * np.log10(np.abs(wanted).max() / np.abs(given - wanted).max()) > 40
+
+
 def test_logarithms_of_probabilities_stay_in_float_at_each_place() -> None:
     found = last_normalizations(pictures(4, normalization="LogSoftmax"))  # with codes, steps of 1/16 and no less time
     assert [operation.code for operation in found] == ["LOG_SOFTMAX"]

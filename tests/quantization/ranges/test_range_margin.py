@@ -18,6 +18,7 @@ from pocketgraph.quantization.core.step_limits import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.ranges import range_margin
 from pocketgraph.quantization.ranges.range_margin import with_range_margin
 from quantize_nets import float_program
 
@@ -195,6 +196,25 @@ def test_scores_as_codes_reach_beyond_those_seen() -> None:
     assert result.quantization is not None
     top = (127 - result.quantization.zero_points[0]) * result.quantization.scales[0]
     assert top > 1.2 * max(found.high for value, found in outcome.seen.items() if value.name == "s:0")
+
+
+@pytest.mark.parametrize(
+    ("farthest", "count", "more"), [(1.0, 40, 1.0), (1.25, 40, 1.3), (9.0, 40, 2.0), (1.0, 8, 2.0)],
+    ids=["alike", "apart", "far apart", "few"],
+)  # fmt: skip
+def test_sixteen_bits_have_room_as_the_samples_differ_in_their_reach(farthest: float, count: int, more: float) -> None:
+    program = two_layers()
+    state = QuantizationState(program, iter, count, QuantizationOptions(activations="int16"))
+    scores, bounded = program.operations[1].outputs[0], program.operations[0].outputs[0]
+    state.seen = {scores: Observation("s"), bounded: Observation("r", (0.0, 6.0))}
+    for number in range(count):
+        for value in (scores, bounded):
+            state.seen[value].add(np.float32([[0, 2, -1, 1]]) * (farthest if number == 3 else 1))
+    state.ranges = {value: Range(0.0, seen.high) for value, seen in state.seen.items()}
+    seen = 2 * farthest
+    assert range_margin.apply(state) == (more > 1)
+    assert state.ranges[scores].high == pytest.approx(more * seen)
+    assert state.ranges[bounded].high == pytest.approx(min(more * seen, max(6, seen)))
 
 
 def made(program: Program, count: int, **how: Any) -> QuantizationState:

@@ -121,7 +121,9 @@ def _coded(value: Value, loudest: float) -> Value | None:
 def apply(state: QuantizationState) -> bool:
     """The step; what prepares the data, and what was to stay in float, keeps its constants."""
     values = state.converted.values
-    untouched = {v for operation in [*state.kept, *preparation(state.program)] for v in operation.outputs}
+    untouched = {
+        v for operation in [*state.kept, *preparation(state.program, state.options.bits)] for v in operation.outputs
+    }
     state.converted, said = with_compressed_constants(state.converted, {values.get(v, v) for v in untouched})
     state.notes += said
     return bool(said)

@@ -53,8 +53,7 @@ class Observation:
         bounds: what no value can be beyond; extremes that they settle are not searched for in every value.
         is_derived: the tensor only holds values of others that are observed too, so that its own extremes need not be
             exact: they come from the places that the channels' do.
-        is_input: the tensor is an input, of which each sample's largest magnitude is kept.
-        peaks: for a program's inputs, the largest magnitude of each sample.
+        peaks: the largest magnitude of each sample.
         samples: how many arrays were added.
         channel_low, channel_high: float32 [channels], over some places of each sample; None without channels.
     """
@@ -62,7 +61,6 @@ class Observation:
     name: str
     bounds: tuple[float, float] = (-np.inf, np.inf)
     is_derived: bool = False
-    is_input: bool = False
     peaks: list[float] = field(default_factory=list, init=False)
     samples: int = field(default=0, init=False)
     low: float = field(default=np.inf, init=False)
@@ -112,8 +110,7 @@ class Observation:
                 hint="take that sample out, or check the preprocessing (input_mean, input_std)",
             )
         self.samples += 1
-        if self.is_input:
-            self.peaks.append(max(-low, high))
+        self.peaks.append(max(-low, high))
         self.low, self.high = min(self.low, low), max(self.high, high)
         self._count(seen.counted, seen.size)
 
@@ -125,9 +122,8 @@ class Observation:
             "ends": np.array([self.low, self.high]),
             "bins": np.array([self._start, self._width, self.samples]),
             "counts": self.counts,
+            "peaks": np.array(self.peaks),
         }
-        if self.is_input:
-            found["peaks"] = np.array(self.peaks)
         if self.channel_low is not None and self.channel_high is not None:
             found |= {"channel_low": self.channel_low, "channel_high": self.channel_high}
         return found
@@ -145,6 +141,12 @@ class Observation:
     def range(self) -> Range:
         """From the smallest to the largest value."""
         return Range(float(self.low), float(self.high))
+
+    @property
+    def spread(self) -> float:
+        """How much less than the farthest sample reaches the median one does, as a share: 0 where all are alike."""
+        farthest = max(self.peaks, default=0.0)
+        return 1 - float(np.median(self.peaks)) / farthest if farthest > 0 else 0.0
 
     def of_channels(self, source: Array) -> Observation:
         """The same for a tensor that has these of the channels, int [channels], some perhaps more than once."""

@@ -21,7 +21,10 @@ OUTLIER_REACH = 8.0  # times as far as nine of ten samples, from which a sample 
 MOST_OUTLIERS_SHARE = 0.05  # of the samples; when more reach that far, that is how the data are
 
 # Ranges
-INT16_MARGIN = 2.0  # times the samples' reach that int16 codes have: one bit of sixteen is easily spared
+INT16_MARGIN_SHARE = (
+    1.5  # of the way from the median sample's reach to the farthest, that int16 codes reach beyond that
+)
+MOST_INT16_MARGIN_SHARE = 1.0  # of all values seen: one bit of sixteen is easily spared
 FEW_SCORE_ROWS = 4096  # more of them, as of all places of a picture, show how far they reach
 SCORE_MARGIN_SHARE = 0.25  # of the largest score seen
 FEW_SAMPLES_MARGIN_SHARE = 0.6  # of all values seen, over the square root of the number of samples
@@ -41,6 +44,8 @@ MOST_OPERATIONS_WEIGHED = (
 )
 SAMPLE_DECIBELS = 3.0  # less noise than a step acts on, with which one sample does: a second would need thrice as much
 SAMPLE_DECIBELS_INT16 = 20.0  # the same of int16 codes, which are seldom any louder, and of however few scores
+LOUD_TENSOR_SHARE = 0.04  # of all noise, from which a tensor is weighed once more with all of its values
+REACH_WORTH = 0.3  # more noise that holding all values seen is worth, where samples differ entirely in their reach
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
 

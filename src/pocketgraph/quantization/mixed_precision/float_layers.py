@@ -55,11 +55,11 @@ def _is_dear(shape: tuple[int, ...], total: int) -> bool:
     return is_narrow and rows > step_limits.FEW_NORMALIZED_ROWS and work > step_limits.DEAR_TIME_SHARE * total
 
 
-def preparation(program: Program) -> list[Operation]:
+def preparation(program: Program, bits: int = 8) -> list[Operation]:
     """What is computed from the inputs before the first layer with weights.
 
     There, numbers of any unit come in side by side, which one scale cannot hold, and there is next to nothing to gain.
-    Empty where it is work, or where data are only moved about.
+    Empty where it is work that eight bits make quicker, as sixteen never do, or where data are only moved about.
     """
     behind: set[Value] = set()
     found = []
@@ -71,7 +71,7 @@ def preparation(program: Program) -> list[Operation]:
     computes = any(OPERATOR_RULES.get(operation.code) is not OperatorRule.SAME for operation in found)
     total = step_limits.total_multiplications(program.operations)
     is_little = step_limits.total_multiplications(found) <= step_limits.PREPARATION_WORK_SHARE * total
-    return found if computes and is_little else []
+    return found if computes and (is_little or bits == 16) else []
 
 
 def float_ends(
@@ -154,7 +154,7 @@ def keep_normalizations(state: QuantizationState) -> bool:
 
 def keep_preparation(state: QuantizationState) -> bool:
     """The step."""
-    return state.stay_in_float(preparation(state.program))
+    return state.stay_in_float(preparation(state.program, state.options.bits))
 
 
 def choose_float_scores(state: QuantizationState) -> bool:

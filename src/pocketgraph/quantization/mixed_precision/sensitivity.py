@@ -234,25 +234,32 @@ def decibels(noise: float) -> float:
     return math.inf if noise <= 0 else -10 * math.log10(noise)
 
 
-def measure_sensitivity(state: QuantizationState) -> bool:
-    """The step: the noise at the scores that the codes of each tensor cause alone."""
-    program, ranges, options, coded = state.program, state.ranges, state.options, state.coded
-    touched = [value for value in program.inputs if value in ranges]
+def spans_with_codes(state: QuantizationState) -> tuple[dict[Value, Range], dict[Value, Value]]:
+    """The range of each tensor whose codes make noise of their own, and for each tensor the one whose codes it has."""
+    program, coded = state.program, state.coded
+    touched = [value for value in program.inputs if value in state.ranges]
     for operation in coded:
         if OPERATOR_RULES[operation.code] is not OperatorRule.SAME or is_table(operation):
-            touched += [value for value in operation.outputs if value in ranges]
+            touched += [value for value in operation.outputs if value in state.ranges]
     leaders, shared = shared_quantization(program, coded), dict[Value, Range]()
-    for value, span in ranges.items():  # what is joined has the same codes, whatever range it has by itself
+    for value, span in state.ranges.items():  # what is joined has the same codes, whatever range it has by itself
         leader = leaders.get(value, value)
         shared[leader] = shared[leader].union(span) if leader in shared else span
-    spans = {value: shared[leaders[value]] for value in touched}
+    leaders = {value: leaders.get(value, value) for value in touched}
+    return {value: shared[leader] for value, leader in leaders.items()}, leaders
+
+
+def measure_sensitivity(state: QuantizationState) -> bool:
+    """The step: the noise at the scores that the codes of each tensor cause alone."""
+    program, options = state.program, state.options
+    spans, _ = spans_with_codes(state)
     most = samples_weighed_on(program)
-    count = min(state.count, most, step_limits.weighed_samples(len(touched), len(program.operations)))
+    count = min(state.count, most, step_limits.weighed_samples(len(spans), len(program.operations)))
     known = state.resume.get(RESUMED)
     waiting = [at for at in range(count) if str(at) not in known]
     kept = set(waiting)
     samples = (sample for at, sample in enumerate(islice(state.samples(), count)) if at in kept)
-    total, before = count * len(touched), (count - len(waiting)) * len(touched)
+    total, before = count * len(spans), (count - len(waiting)) * len(spans)
 
     def tell(done: int) -> None:
         state.progress("weighing each tensor", before + done, total)
@@ -266,9 +273,8 @@ def measure_sensitivity(state: QuantizationState) -> bool:
             break
     in_order = [known[str(at)] for at in range(count) if str(at) in known]
     noise = noise_of_codes(in_order) if in_order else ()
-    found = {value: float(share) for value, share in zip(spans, noise, strict=True)} if in_order else {}
-    state.sensitivity = found
-    return bool(found)
+    state.sensitivity = {value: float(share) for value, share in zip(spans, noise, strict=True)} if in_order else {}
+    return bool(state.sensitivity)
 
 
 def _is_far_below(noise: Array, options: QuantizationOptions, *, is_very_heavy: bool) -> bool:

@@ -69,7 +69,6 @@ def observe(
             value.name,
             bounds.get(value, (-math.inf, math.inf)),
             is_derived=value in derived,
-            is_input=value in program.inputs,
         )
         for value in values
     }
@@ -167,10 +166,7 @@ class _Observing:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what runs: a worker has its own, on one core, and observations of nothing yet."""
-        blank = [
-            Observation(one.name, one.bounds, is_derived=one.is_derived, is_input=one.is_input)
-            for one in self._observations
-        ]
+        blank = [Observation(one.name, one.bounds, is_derived=one.is_derived) for one in self._observations]
         return {**self.__dict__, "_running": None, "_threads": 1, "_observations": blank}
 
 

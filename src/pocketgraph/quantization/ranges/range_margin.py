@@ -79,12 +79,19 @@ def _stretched(seen: Observation, span: Range, below: float, above: float) -> Ra
     return Range(max(low, min(floor, span.low)) if math.isfinite(floor) else low, min(high, max(ceiling, span.high)))
 
 
+def _with_room(seen: Observation, span: Range) -> Range:
+    """The range for sixteen bits: the further the largest values of the samples lie apart, the wider, up to twice."""
+    more = step_limits.MOST_INT16_MARGIN_SHARE
+    if seen.samples >= step_limits.FEWEST_SAMPLES_TO_CLIP:
+        more = min(more, step_limits.INT16_MARGIN_SHARE * seen.spread)
+    return _stretched(seen, span, more, more)
+
+
 def apply(state: QuantizationState) -> bool:
-    """The step; sixteen bits have room for twice what was seen everywhere."""
+    """The step."""
     before = state.ranges
     if state.options.bits == 16:
-        factor = step_limits.INT16_MARGIN
-        state.ranges = {value: Range(factor * span.low, factor * span.high) for value, span in before.items()}
+        state.ranges = {value: _with_room(state.seen[value], span) for value, span in before.items()}
     else:
         state.ranges = with_range_margin(state.program, state.seen, before, state.count)
     return state.ranges != before
