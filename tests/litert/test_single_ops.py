@@ -11,7 +11,7 @@ import pytest
 from kernels.cases import Case, from_list
 from litert.single_ops import run_node
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
@@ -120,6 +120,13 @@ def test_every_row_of_the_table_is_really_run() -> None:
     same_function_as_another_row |= {op for op in LOWERINGS if op.startswith("BatchMatrix")}
     same_function_as_another_row |= {"FusedBatchNormGradV2", "FusedBatchNormGradV3"}
     assert set(LOWERINGS) - run <= in_other_files | same_function_as_another_row
+
+
+def test_squared_differences_of_int64_which_litert_has_no_kernel_for() -> None:
+    operands = np.array([[2**31, -3, 7]], np.int64), np.array([[1], [-(2**30)]], np.int64)
+    outcome = run_node(Node("y", "SquaredDifference", ["a", "b"], {"T": INT64}), operands, 1)
+    assert not outcome.reason
+    np.testing.assert_array_equal(outcome.outputs[0], (operands[0] - operands[1]) ** 2)
 
 
 @pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative", "MatMul"])

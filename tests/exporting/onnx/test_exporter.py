@@ -10,7 +10,7 @@ import pytest
 
 import pocketgraph
 from onnx_runs import exported, onnx, onnxruntime, run
-from pocketgraph.errors import MissingExtraError, UsageError
+from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import targets
 from pocketgraph.exporting.model import About
 from pocketgraph.graph import Graph, Signature, const
@@ -43,6 +43,29 @@ def test_a_file_with_the_models_names(tmp_path: pathlib.Path) -> None:
     assert model.producer_name == "pocketgraph"
     session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
     assert session.run(None, {"image": np.ones((5, 8, 8, 3), np.float32)})[0].shape == (5, 64)
+
+
+def test_the_opset_is_the_first_that_has_all_operators(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=int32, shape=[?,2])\nc = Const(int32 6)\ny = BitwiseAnd(x, c, T=int32)")
+    made = pocketgraph.export(graph, tmp_path / "net.onnx", samples=np.array([[5, 3]], np.int32))
+    assert onnx.load(made.path).opset_import[0].version == 18
+    assert "the file has opset 18: opset 17 lacks some of its operators" in made.notes
+    session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": np.array([[5, 3], [7, 8]], np.int32)})[0].tolist() == [[4, 2], [6, 0]]
+    with pytest.raises(PocketgraphError, match="export with opset 18"):
+        pocketgraph.export(graph, tmp_path / "net.onnx", opset=17)
+
+
+def test_counts_of_a_vector_have_one_axis(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int32, shape=[?])
+        n = Const(int32 4)
+        w = Const(float[0] 0)
+        y = DenseBincount(x, n, w, T=float, Tidx=int32)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.onnx", samples=np.array([1, 3, 3], np.int32))
+    session = onnxruntime.InferenceSession(made.path, providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": np.array([3, 1, 3, 9], np.int32)})[0].tolist() == [0, 1, 0, 2]  # TensorFlow 2.21
 
 
 def test_keys_of_the_signature_are_the_names(tmp_path: pathlib.Path) -> None:

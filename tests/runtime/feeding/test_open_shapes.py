@@ -46,6 +46,18 @@ def test_where_nothing_tells_the_rank_its_sizes_are_asked_for() -> None:
         synthetic_shapes(parse("x = Placeholder(dtype=float)\ny = Softmax(x, T=float)"), ["y"])
 
 
+@pytest.mark.parametrize(("mode", "length"), [("REFLECT", 4), ("SYMMETRIC", 2)])
+def test_an_open_length_is_long_enough_to_be_mirrored(mode: str, length: int) -> None:
+    model = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,4])
+        borders = Const(int32[3,2] 0)
+        y = MirrorPad(x, borders, T=float, Tpaddings=int32, mode="{mode}")
+    """)
+    amounts = np.array([[0, 0], [2, 2], [0, 0]], np.int32)
+    model = model.map_nodes(lambda node: const("borders", amounts) if node.name == "borders" else node)
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, length, 4)}
+
+
 def test_no_open_side_is_so_short_that_windows_have_no_place() -> None:
     """As of a network that reads lines of text: its height is stated, and its width is open."""
     model = graph(

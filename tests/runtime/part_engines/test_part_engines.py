@@ -253,6 +253,22 @@ def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.P
         assert session.run("y", {"a": IDS % 7, "b": OTHERS % 7})[0].tolist() == [[False, True, False, False]]
 
 
+def test_openvino_is_given_the_graph_where_a_result_does_not_depend_on_an_input(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse("""
+        rows = Const(int32[2,1] 1)
+        size = Const(int32 [3])
+        like = Placeholder(dtype=float, shape=[3])
+        none = ZerosLike(like, T=float)
+        x = Placeholder(dtype=float, shape=[2])
+        sums = ScatterNd(rows, x, size, T=float, Tindices=int32)
+        y = Add(sums, none, T=float)
+    """)
+    with Session(graph, engine="openvino", cache_dir=tmp_path, check="never") as session:
+        fed = {"like": np.zeros(3, np.float32), "x": np.array([1, 2], np.float32)}
+        assert session.run("y", fed)[0].tolist() == [0, 3, 0]  # a .tflite file's SCATTER_ND gives 2 in OpenVINO
+
+
 @pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf, 1e30])
 @pytest.mark.parametrize("line", ["Relu(x, T=float)", "Exp(x, T=float)", "Relu(n, T=float)\nn = Sub(x, x, T=float)"])
 def test_openvino_leaves_what_is_not_finite_to_the_reference_engine(

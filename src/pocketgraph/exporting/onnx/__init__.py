@@ -16,7 +16,7 @@ def write(
     Args:
         model: the model; ONNX has one entry point a file, the first one.
         path: where the file goes.
-        opset: the version of ONNX's operators, from 13 to 23; 17 unless it is said.
+        opset: the version of ONNX's operators, from 13 to 23; unless it is said 17, or the first one that has them all.
         fixed: whether sizes that the graph leaves open are fixed; they are also where ONNX has operators for nothing
             else, which is noted.
         external_data: whether constants go into a file beside it, ``….onnx.data``; those over 2 GB always do.

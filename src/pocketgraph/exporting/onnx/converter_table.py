@@ -24,3 +24,12 @@ CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onn
 def converts(*ops: str) -> Callable[[Function], Function]:
     """Enters the decorated function for these ops; its parameters behind the node are the node's first operands."""
     return CONVERTERS.taking(lambda emit, node, count: map(emit.input, range(count)), *ops)
+
+
+COMPLEX = frozenset(("Angle", "Cast", "Complex", "ComplexAbs", "FFT", "IFFT", "IRFFT", "Imag", "RFFT", "Real"))
+"""Not a trait: whose converters (ops/fourier.py) take or give complex numbers, as pairs."""
+BY_PARTS = frozenset((
+    "AddV2", "ConcatV2", "ExpandDims", "GatherV2", "Identity", "Mul", "Neg", "Pad", "Reshape", "Slice", "Squeeze",
+    "StridedSlice", "Sub", "Transpose",
+))  # fmt: skip
+"""Not a trait: what is done to real and imaginary parts one after the other, and products."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.exporting.onnx.converter_table import CONVERTERS
+from pocketgraph.exporting.onnx.complex_numbers import by_parts
+from pocketgraph.exporting.onnx.converter_table import COMPLEX, CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue
@@ -81,9 +82,10 @@ class NodeConversion(ABC):
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
                     raise Unsupported(self.reasons[node.name])
-                if self._is_complex(item):
-                    raise Unsupported("ONNX's operators compute with no complex numbers")
-                self.emit.results(converter(self.emit, node))
+                if node.op not in COMPLEX and self._is_complex(item):
+                    by_parts(self.emit, node, converter)
+                else:
+                    self.emit.results(converter(self.emit, node))
             except Unsupported as refusal:
                 self.refuse(item, refusal.reason)
             except (PocketgraphError, *MALFORMED) as error:

@@ -24,26 +24,29 @@ from pocketgraph.version import VERSION
 
 SIGMOID_ERROR = 2**-22
 """Of ONNX Runtime's sigmoid, a quotient of polynomials: 1.4e-7 at most, be the result 0.5 or 1e-8."""
+NEWEST_NEEDED = 20
+"""No converter asks for an opset beyond it."""
 BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
 
 
 def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: bool, external_data: bool) -> Written:
     """Writes it; see ``write`` of this package."""
-    opset = OPSET if opset is None else opset
     entry = model.main
     notes = []
     try:
-        made = converted_entry(model, entry, opset, fixed=fixed)
+        made = _converted(model, entry, opset, fixed=fixed)
     except LackingError as refusal:
         is_open = not all(port.is_fixed for port in entry.inputs)
         if fixed or not is_open:
             raise
-        made = converted_entry(model, entry, opset, fixed=True)
+        made = _converted(model, entry, opset, fixed=True)
         notes.append(fixed_sizes_note(entry, f"with others, {next(iter(refusal.reasons.values()))}"))
+    if opset is None and made.opset > OPSET:
+        notes.append(f"the file has opset {made.opset}: opset {OPSET} lacks some of its operators")
     beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
     name = model.about.name or os.path.splitext(os.path.basename(path))[0]
-    proto = model_proto(made.body, opset, name, VERSION, beside=beside)
+    proto = model_proto(made.body, made.opset, name, VERSION, beside=beside)
     _describe(proto, model)
     data = proto.SerializeToString()
     if len(data) > LARGEST:
@@ -66,6 +69,20 @@ def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: boo
         runner = _CheckRun(path, entry, model.threads)
         written.run, written.seconds = runner.run, runner.seconds
     return written
+
+
+def _converted(model: ExportModel, entry: EntryPoint, opset: int | None, *, fixed: bool) -> Converted:
+    """An entry point in the opset that is said, else in the first one from ``OPSET`` on that has its operators."""
+    refused: LackingError | None = None
+    for each in range(OPSET, NEWEST_NEEDED + 1) if opset is None else (opset,):
+        try:
+            return converted_entry(model, entry, each, fixed=fixed)
+        except LackingError as refusal:
+            refused = refused or refusal
+            if not all("opset" in reason for reason in refusal.reasons.values()):
+                break
+    assert refused is not None
+    raise refused
 
 
 def converted_entry(model: ExportModel, entry: EntryPoint, opset: int = OPSET, *, fixed: bool, **how: Any) -> Converted:

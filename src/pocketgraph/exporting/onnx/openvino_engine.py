@@ -62,13 +62,16 @@ class OpenVinoRunner(CheckedRunner):
         source: the path of a .tflite model, or the content of an ONNX model.
         threads: how many to compute with.
         part: what is wanted.
+        names: what an ONNX model calls the inputs of the part's graph; OpenVINO drops those that nothing reads.
         options: of OpenVINO, besides.
 
     Raises:
         RunError: OpenVINO does not take the model.
     """
 
-    def __init__(self, source: str | bytes, threads: int, part: OfferedPart, **options: Any) -> None:
+    def __init__(
+        self, source: str | bytes, threads: int, part: OfferedPart, names: Sequence[str] = (), **options: Any
+    ) -> None:
         super().__init__(part)
         try:
             model = _core().read_model(source)
@@ -79,7 +82,10 @@ class OpenVinoRunner(CheckedRunner):
             said = str(error).strip().splitlines() or [""]
             raise RunError(f"OpenVINO does not take the part: {' '.join(said[-1].split())[:200]}") from error
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
-        self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
+        types = [port.get_element_type().to_dtype() for port in compiled.inputs]
+        ports = {name: place for place, port in enumerate(compiled.inputs) for name in port.get_names()}
+        taken = [ports.get(names[place]) for place in part.entry.about["fed"]] if names else range(len(types))
+        self._takes = [(place, port, types[port]) for place, port in enumerate(taken) if port is not None]
         self._outputs = part.outputs
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
@@ -93,10 +99,10 @@ class OpenVinoRunner(CheckedRunner):
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
         # ``request.infer(inputs)`` does the same in Python, 60 µs slower.
         request, tensor_of = self.request, _tensor_class()
-        self._held = [array.astype(dtype, copy=False) for array, dtype in zip(inputs, self._takes, strict=True)]
-        for place, array in enumerate(self._held):
+        self._held = [inputs[place].astype(dtype, copy=False) for place, _, dtype in self._takes]
+        for (_, port, _), array in zip(self._takes, self._held, strict=True):
             is_shared = array.flags.c_contiguous and array.flags.writeable
-            request.set_input_tensor(place, tensor_of(array, shared_memory=is_shared))
+            request.set_input_tensor(port, tensor_of(array, shared_memory=is_shared))
         request.infer(share_outputs=True)
         return [
             np.array(request.get_output_tensor(place).data, wanted.dtype).reshape(wanted.shape)
@@ -214,9 +220,10 @@ def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     """
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
-            content, takes = onnx_form(part, in_tiles=PASS not in part.without)
-            if len(takes) == len(part.inputs):
-                return OpenVinoRunner(content, threads, part, **options)
+            content, names = onnx_form(part, in_tiles=PASS not in part.without)
+            return OpenVinoRunner(content, threads, part, names=names, **options)
+    if part.reference is not None and any(node.op == "ScatterNd" for node in part.reference.nodes):
+        raise RunError("OpenVINO overwrites where SCATTER_ND of a .tflite file adds up")
     return OpenVinoRunner(part.file, threads, part, **options)
 
 

@@ -166,6 +166,8 @@ class _Conversion(NodeConversion):
         dtype = self.prepared.inferred.dtype(str(endpoint))
         if dtype is QINT32 and value.dtype is FLOAT:
             raise Unsupported("its int32 codes are numbers in the exported model; take the output behind it")
+        if dtype is not None and dtype.is_complex:
+            raise Unsupported("ONNX's operators compute with no complex numbers; take its real and imaginary part")
         if value.shape.dims is None:
             raise Unsupported("how many axes the output has is not known; state the shapes of the inputs")
 

@@ -61,6 +61,15 @@ shape_rule("SelectV2")(lambda call: broadcast(call.shape(0), broadcast(call.shap
 shape_rule("Cumprod", "Cumsum", "CumulativeLogsumexp", "Bucketize", "BucketizeWithInputBoundaries")(unchanged)
 shape_rule("L2Loss")(scalar)
 shape_rule("Bincount")(counted_by(1))
+
+
+@shape_rule("DenseBincount")
+def counts(call: ShapeCall) -> Shape:
+    """Of a vector a vector, of a matrix the counts of each row."""
+    rows = call.shape(0)
+    return UNKNOWN if rows.dims is None else Shape((*rows.dims[:-1], call.integer(1)))
+
+
 shape_rule("HistogramFixedWidth")(counted_by(2))
 
 

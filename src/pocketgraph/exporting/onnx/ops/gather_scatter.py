@@ -66,8 +66,8 @@ def scattered(
     """A tensor with elements exchanged, or added to."""
     attrs: dict[str, Any] = {}
     if reduction != "none":
-        if emit.opset < (16 if reduction in ("add", "mul") else 18):
-            raise emit.unsupported(f"ONNX scatters with '{reduction}' from opset 16 (add, mul) or 18 on")
+        if emit.opset < (first := 16 if reduction in ("add", "mul") else 18):
+            raise emit.unsupported(f"ONNX scatters with '{reduction}' from opset {first} on; export with opset {first}")
         attrs["reduction"] = reduction
     return emit.op("ScatterND", [value, emit.as_int64(indices), updates], value.shape, **attrs)
 

@@ -8,6 +8,7 @@ from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
+from pocketgraph.exporting.onnx.ops.fourier import complex_cast
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, STRING
 from pocketgraph.litert.constant import Array
@@ -61,7 +62,9 @@ def rank(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
 
 
 @converts("Cast")
-def cast(emit: OnnxEmit, node: Node) -> OnnxValue:
+def cast(emit: OnnxEmit, node: Node) -> OnnxValue | None:
+    if node.dtype("SrcT").is_complex or node.dtype("DstT").is_complex:
+        return complex_cast(emit, node)
     value, wanted = emit.input(0), plain_type(node.dtype("DstT"))
     if value.dtype.is_floating and wanted.name in ("uint8", "int8", "uint16", "int16"):
         value = emit.cast(value, INT32)  # what lies outside of the type wraps round, as TensorFlow does it

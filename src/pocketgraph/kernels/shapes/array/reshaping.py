@@ -262,7 +262,18 @@ def of_copies(call: ShapeCall) -> Shape:
     return Shape(None if s is None else s // t for s, t in zip(whole.dims, times, strict=True))
 
 
-shape_rule("Pad", "PadV2", "MirrorPad")(lambda call: padded(call, call.shape(0), 1))
+shape_rule("Pad", "PadV2")(lambda call: padded(call, call.shape(0), 1))
+
+
+@shape_rule("MirrorPad")
+def mirrored(call: ShapeCall) -> Shape:
+    """As where zeros are put around, of sides that are long enough."""
+    result, amounts = padded(call, call.shape(0), 1), call.integers(1) or ()
+    edge = int(call.attr("mode") == "REFLECT")
+    for size, before, after in zip(call.shape(0).dims or (), amounts[::2], amounts[1::2], strict=False):
+        if size is not None and max(before, after) > max(size - edge, 0):
+            raise GraphError(f"borders of {before} and {after} do not mirror a side of {size}")
+    return result
 
 
 def padded(call: ShapeCall, shape: Shape, paddings: int) -> Shape:

@@ -8,6 +8,7 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
+from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.nn.unpooling import compared, origin_of_places, unpooled
 from pocketgraph.litert.lowerings.pieces import in_32_bits
 from pocketgraph.litert.program import Value
@@ -57,10 +58,24 @@ def scatter(emit: Emit, node: Node) -> Value:
         image, windows = origin
         pooled = emit.reshape(updates, (windows.image[0], *windows.counts, windows.image[3]))
         return emit.reshape(unpooled(emit, pooled, compared(emit, image, windows), windows), shape)
-    indices = in_32_bits(emit, emit.require(emit.input(0), "int32", "int64"))
+    return _added_up(emit, emit.input(0), updates, shape)
+
+
+def _added_up(emit: Emit, indices: Value, updates: Value, shape: tuple[int, ...]) -> Value:
+    indices = in_32_bits(emit, emit.require(indices, "int32", "int64"))
     if updates.dtype is BOOL or not indices.shape or not shape or updates.shape == ():
         raise emit.unsupported(f"scattering {updates.dtype.name} to {list(shape)}")
     return emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype)
+
+
+@lowers("TensorScatterAdd", "TensorScatterSub")
+def scatter_to(emit: Emit, node: Node) -> Value:
+    """What is scattered to zeros, added to all elements."""
+    if node.attr("bad_indices_policy", b"") == b"IGNORE":
+        raise emit.unsupported("indices that may point outside")
+    value, updates = (emit.require(emit.input(place), "float", "int32", "int64") for place in (0, 2))
+    scattered = _added_up(emit, emit.input(1), updates, value.shape)
+    return binary(emit, "ADD" if node.op == "TensorScatterAdd" else "SUB", value, scattered)
 
 
 @lowers("DynamicStitch", "ParallelDynamicStitch")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import DType, Node
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.pieces import number
@@ -48,7 +48,7 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "Maximum": ("MAXIMUM", _NUMBERS),
     "Minimum": ("MINIMUM", _NUMBERS),
     "Pow": ("POW", ("float",)),
-    "SquaredDifference": ("SQUARED_DIFFERENCE", ("float", "int32")),
+    "SquaredDifference": ("SQUARED_DIFFERENCE", _NUMBERS),
 }
 
 COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -135,6 +135,9 @@ def arithmetic(emit: Emit, node: Node) -> Value:
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
     if code == "POW" and right.constant is not None and not right.shape and right.constant.numpy() == 2:
         return emit.add("SQUARE", [left], left.shape)  # which XNNPACK has
+    if code == "SQUARED_DIFFERENCE" and left.dtype is INT64:  # for which LiteRT's operator has no kernel
+        difference = binary(emit, "SUB", left, right)
+        return emit.add("MUL", [difference, difference], difference.shape, activation="")
     return binary(emit, code, left, right)
 
 
