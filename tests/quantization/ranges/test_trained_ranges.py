@@ -90,6 +90,29 @@ def test_an_eight_bit_file_computes_what_the_training_did(reach: float) -> None:
     assert made.judged.comparison.snr > 30
 
 
+@pytest.mark.parametrize("ending", ["y = MatMul(m, b, T=float)", "s = MatMul(m, b, T=float); y = Softmax(s, T=float)"])
+def test_a_result_that_its_trained_range_cuts_off_has_codes_of_that_range(ending: str) -> None:
+    """Codes end where the training did; it was rounded to wider ones and, by way of floats, to these."""
+    graph = trained(
+        """
+        end = Const(float 1.5)
+        t = FakeQuantWithMinMaxVars(h, zero, end, num_bits=8)
+        flat = Const(int32 [1, 32])
+        m = Reshape(t, flat, T=float)
+        """
+        + ending.replace("; ", "\n")
+    )
+    samples = np.random.default_rng(1).uniform(-2, 3, (24, 16)).astype(np.float32)
+    made = pocketgraph.quantize(graph, samples, outputs=["y"], float_share=0.0, rounding="nearest")
+    codes = [operation.code for operation in made.program.operations]
+    assert codes.count("QUANTIZE") == 1
+    assert not {"MINIMUM", "MAXIMUM"} & set(codes)
+    first = next(operation for operation in made.program.operations if operation.code == "FULLY_CONNECTED")
+    assert first.outputs[0].coding.scales == pytest.approx((1.5 / 255,), rel=1e-6)
+    assert made.judged is not None
+    assert made.judged.comparison.snr > 30
+
+
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
 def test_a_range_that_no_training_has_set_gives_zeros(mode: Literal["static", "dynamic"]) -> None:
     """As FakeQuant does whose ends are both 0; there are no codes of such a range."""

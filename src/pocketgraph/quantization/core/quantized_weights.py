@@ -16,6 +16,8 @@ from pocketgraph.quantization.core import operator_rules
 
 LARGEST_CODE_4 = 7  # of four bits
 LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
+FEW_WEIGHTS = (4, 16, 64)  # of a channel, that are looked at before all of them
+GRID_TOLERANCE = 1e-3  # of a step, that rounded weights lie off it in float32
 ROOM_OF_64_BITS = (
     4.0  # times that a bias of 64 bits may be larger: LiteRT's multiplier makes 0 of what 2^-31 is not enough for
 )
@@ -95,8 +97,29 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
     across = tuple(other for other in range(values.ndim) if other != axis)
     largest = np.maximum(values.max(axis=across, initial=0), -values.min(axis=across, initial=0))
     least = np.maximum(np.abs(bias) / (data_scale * LARGEST_BIAS), np.finfo(np.float32).tiny * 2**20)
-    scales: Array = np.maximum(largest / largest_code, least).astype(np.float32).astype(np.float64)
+    levels = grid_levels(values, axis, largest, largest_code)
+    scales: Array = np.maximum(largest / levels, least).astype(np.float32).astype(np.float64)
     return scales
+
+
+def grid_levels(values: Array, axis: int, largest: Array, largest_code: int) -> Array:
+    """How many steps the largest weight of each channel is, so that codes hold what a training has rounded exactly.
+
+    FakeQuant leaves multiples of one step for all channels, of which most do not reach the last code. Where weights are
+    no such multiples, the largest one has the last code.
+    """
+    rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    strides = [max(rows.shape[1] // few, 1) for few in FEW_WEIGHTS] + [1]
+    levels, left = np.full(len(rows), float(largest_code)), np.flatnonzero(largest)
+    for level in range(largest_code, 0, -1):
+        found = left
+        for stride in strides:
+            steps = rows[found, ::stride] * (level / largest[found])[:, np.newaxis]
+            found = found[np.abs(steps - np.rint(steps)).max(axis=1, initial=0) < GRID_TOLERANCE]
+        levels[found] = level
+        if found.size:
+            left = np.setdiff1d(left, found, assume_unique=True)
+    return levels
 
 
 def largest_scale(operation: Operation, data_scale: float) -> float:

@@ -22,7 +22,13 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, float_weights, rounded
+from pocketgraph.quantization.core.quantized_weights import (
+    GRID_TOLERANCE,
+    ROOM_OF_64_BITS,
+    QuantizedWeights,
+    float_weights,
+    rounded,
+)
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.thread_map import mapped, mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
@@ -192,7 +198,27 @@ def fitted_codes(
         if rounding == "corrected" or not can_fit(operation) or _sums_overflow(operation, wanted, given):
             return correct_bias(operation, nearest, wanted, given)
         how = replace(fit, adaround=rounding == "adaround")
-        return reconstruct(operation, wanted, given, data_scale, how, solver)
+        held = held_exactly(operation, nearest)
+        if not held.any():
+            return reconstruct(operation, wanted, given, data_scale, how, solver)
+        kept = correct_bias(operation, nearest, wanted, given)
+        if held.all():
+            return kept
+        found = reconstruct(operation, wanted, given, data_scale, how, solver)
+        across = [-1 if axis == kept.axis else 1 for axis in range(kept.codes.ndim)]
+        return replace(
+            kept,
+            codes=np.where(held.reshape(across), kept.codes, found.codes),
+            scales=np.where(held, kept.scales, found.scales),
+            bias=np.where(held, kept.bias, found.bias),
+        )
+
+
+def held_exactly(operation: Operation, nearest: QuantizedWeights) -> Array:
+    """Which channels lose nothing by their nearest codes, as after a training with FakeQuant; bool [channels]."""
+    values, _ = float_weights(operation)
+    off = np.moveaxis(np.abs(nearest.numpy() - values), nearest.axis, 0).reshape(len(nearest.scales), -1)
+    return np.asarray(off.max(axis=1, initial=0) < 2 * GRID_TOLERANCE * nearest.scales)
 
 
 def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
