@@ -16,7 +16,7 @@ from pocketgraph.quantization.core import operator_rules
 
 LARGEST_CODE_4 = 7  # of four bits
 LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
-FEW_WEIGHTS = (4, 16, 64)  # of a channel, that are looked at before all of them
+FEW_WEIGHTS = (4, 32)  # of a channel, that are looked at before all of them
 GRID_TOLERANCE = 1e-3  # of a step, that rounded weights lie off it in float32
 ROOM_OF_64_BITS = (
     4.0  # times that a bias of 64 bits may be larger: LiteRT's multiplier makes 0 of what 2^-31 is not enough for
@@ -109,17 +109,23 @@ def grid_levels(values: Array, axis: int, largest: Array, largest_code: int) -> 
     no such multiples, the largest one has the last code.
     """
     rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
-    strides = [max(rows.shape[1] // few, 1) for few in FEW_WEIGHTS] + [1]
     levels, left = np.full(len(rows), float(largest_code)), np.flatnonzero(largest)
-    for level in range(largest_code, 0, -1):
+    parts = [rows[:, :: max(rows.shape[1] // few, 1)] for few in FEW_WEIGHTS] + [rows]
+    few = (parts[0][left] / largest[left, np.newaxis]).astype(np.float32)
+    all_levels = np.arange(1, largest_code + 1, dtype=np.float32)
+    left = left[_are_whole(few[:, np.newaxis] * all_levels[:, np.newaxis]).any(axis=1)]
+    for level in range(largest_code if left.size else 0, 0, -1):
         found = left
-        for stride in strides:
-            steps = rows[found, ::stride] * (level / largest[found])[:, np.newaxis]
-            found = found[np.abs(steps - np.rint(steps)).max(axis=1, initial=0) < GRID_TOLERANCE]
+        for part in parts[1:]:
+            found = found[_are_whole(part[found] * (level / largest[found])[:, np.newaxis])]
         levels[found] = level
-        if found.size:
-            left = np.setdiff1d(left, found, assume_unique=True)
+        left = np.setdiff1d(left, found, assume_unique=True)
     return levels
+
+
+def _are_whole(numbers: Array) -> Array:
+    """Whether all numbers along the last axis are whole, but for the rounding of float32."""
+    return np.asarray(np.abs(numbers - np.rint(numbers)).max(axis=-1, initial=0) < GRID_TOLERANCE)
 
 
 def largest_scale(operation: Operation, data_scale: float) -> float:
