@@ -171,9 +171,8 @@ def test_a_model_that_is_nothing_but_a_spectrum_is_refused(behind: str, tmp_path
         all = Const(int32 [9])
         y = {behind}
     """)
-    for name in ("net.tflite", "net.onnx"):
-        with pytest.raises(LackingError, match=r"RFFT \('spectrum'\)"):
-            pocketgraph.export(spectrum, tmp_path / name, outputs=["y"])
+    with pytest.raises(LackingError, match=r"RFFT \('spectrum'\)"):
+        pocketgraph.export(spectrum, tmp_path / "net.tflite", outputs=["y"])
     with pytest.raises(NoCutError, match="in front of all layers and results"):
         text_preprocessing_of(spectrum, ["y"])
 

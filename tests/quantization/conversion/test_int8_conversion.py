@@ -99,7 +99,8 @@ def test_fitted_weights_are_nearer_than_nearest_ones() -> None:
     for rounding in ("nearest", "fitted"):
         options = QuantizationOptions(rounding=rounding, float_share=0)
         outcome = quantize_program(program, lambda: iter(samples(64)), 64, options)
-        snr[rounding] = judged(program, outcome.converted.program, samples(40, seed=9)).snr
+        made = outcome.converted.program
+        snr[rounding] = sum(judged(program, made, samples(40, seed=seed)).snr for seed in (9, 10, 11))
     assert snr["fitted"] > snr["nearest"]
 
 
