@@ -269,6 +269,24 @@ def test_openvino_is_given_the_graph_where_a_result_does_not_depend_on_an_input(
         assert session.run("y", fed)[0].tolist() == [0, 3, 0]  # a .tflite file's SCATTER_ND gives 2 in OpenVINO
 
 
+@pytest.mark.parametrize("op", ["TensorScatterAdd", "TensorScatterSub"])
+def test_openvino_is_given_no_file_that_adds_up_at_places(
+    op: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    monkeypatch.setattr(openvino, "_has_onnx", lambda: False)
+    rows = (
+        "x = Placeholder(dtype=float, shape=[3])\nrows = Const(int32[2,1] 1)\nu = Placeholder(dtype=float, shape=[2])"
+    )
+    fed = {"x": np.zeros(3, np.float32), "u": np.ones(2, np.float32)}
+    graph = parse(f"{rows}\ny = {op}(x, rows, u, T=float, Tindices=int32)")
+    with (
+        Session(graph, engine="openvino", cache_dir=tmp_path) as session,
+        pytest.raises(RunError, match="OpenVINO overwrites"),
+    ):
+        session.run("y", fed)
+
+
 @pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf, 1e30])
 @pytest.mark.parametrize("line", ["Relu(x, T=float)", "Exp(x, T=float)", "Relu(n, T=float)\nn = Sub(x, x, T=float)"])
 def test_openvino_leaves_what_is_not_finite_to_the_reference_engine(

@@ -53,6 +53,7 @@ UNCHECKED = {
     **dict.fromkeys(("TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "UnsortedSegmentSum"), 1),
 }
 """Which operand has the indices. Not a trait: where one lies outside, OpenVINO leaves its memory."""
+SCATTERS = "ScatterNDUpdate"  # what OpenVINO makes of SCATTER_ND
 
 
 class OpenVinoRunner(CheckedRunner):
@@ -75,6 +76,8 @@ class OpenVinoRunner(CheckedRunner):
         super().__init__(part)
         try:
             model = _core().read_model(source)
+            if isinstance(source, str) and any(op.get_type_name() == SCATTERS for op in model.get_ops()):
+                raise RunError("OpenVINO overwrites where SCATTER_ND of a .tflite file adds up")
             settings = {**EXACT, **UNPINNED, "INFERENCE_NUM_THREADS": threads, **options}
             compiled = _core().compile_model(model, "CPU", settings)
             self.request: Any = compiled.create_infer_request()
@@ -222,8 +225,6 @@ def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
             content, names = onnx_form(part, in_tiles=PASS not in part.without)
             return OpenVinoRunner(content, threads, part, names=names, **options)
-    if part.reference is not None and any(node.op == "ScatterNd" for node in part.reference.nodes):
-        raise RunError("OpenVINO overwrites where SCATTER_ND of a .tflite file adds up")
     return OpenVinoRunner(part.file, threads, part, **options)
 
 
