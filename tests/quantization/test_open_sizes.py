@@ -121,6 +121,15 @@ def test_a_slice_takes_all_rows_of_an_open_batch(start: int, count: int) -> None
         with_open_batch(Program([x], [y], [Operation("SLICE", [x, *numbers], [y])]), [True])
 
 
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_slice_of_nothing_takes_no_open_batch(size: int) -> None:
+    """Written from 0 to 0, it would take all of the axis."""
+    numbers = [Value("", INT32, (2,), Constant.of(np.array(each, np.int32))) for each in ([0, 0], [1, 0])]
+    x, y = Value("x", FLOAT, (1, size)), Value("y", FLOAT, (1, 0))
+    with pytest.raises(NotCertain):
+        with_open_batch(Program([x], [y], [Operation("SLICE", [x, *numbers], [y])]), [True])
+
+
 def test_steps_are_behind_an_open_batch() -> None:
     """Given: three steps a row, turned to come first, which a batch of 1 shows no trace of. Result: rows as alone."""
     rng = np.random.default_rng(0)

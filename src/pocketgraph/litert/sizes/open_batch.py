@@ -126,8 +126,8 @@ class _BatchOpening:
             return operation.replace(
                 options={**operation.options, "end_mask": operation.options.get("end_mask", 0) | 1}
             )
-        if source.dtype not in SLICED_TYPES:
-            raise NotCertain
         taken = taken_by(operation)
+        if source.dtype not in SLICED_TYPES or not all(taken):  # between() takes an end of 0 for that of the axis
+            raise NotCertain
         ends = [each.stop % size for each, size in zip(taken, source.shape, strict=True)]
         return between(operation, [each.start for each in taken], ends)

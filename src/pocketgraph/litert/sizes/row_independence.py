@@ -37,13 +37,15 @@ def _keeps_rows(operation: Operation, rows: Container[Value | None]) -> bool:
     code, inputs = operation.code, [value for value in operation.inputs if value is not None]
     first, *others = inputs
     rank = len(first.shape)
+    if code == "SELECT":  # which takes a truth for each row
+        return False
     if code in ELEMENTWISE or code == "BATCH_MATMUL":
         return (rank > 2 or code in ELEMENTWISE) and _fits_rows(inputs, operation.outputs[0], rows)
     if code in ("CONCATENATION", "PACK"):
         axes = [operation.options.get("axis", 0)]
         alike = {(value in rows, len(value.shape), value.shape[:1]) for value in inputs}
         return len(alike) == 1 and _are_others(axes, rank + (code == "PACK"))
-    if code == "GATHER" and operation.options.get("axis", 0) == 0:
+    if code == "GATHER" and operation.options.get("axis", 0) % rank == 0:
         first, *others = reversed(inputs)
     if code == "SPLIT":
         return others[0] in rows and _are_others(constant_numbers(first), len(others[0].shape))

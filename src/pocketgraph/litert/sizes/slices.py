@@ -45,7 +45,7 @@ def taken_by(operation: Operation) -> list[range]:
     """Which elements of each axis a slice takes that was lowered for fixed sizes.
 
     Raises:
-        NotCertain: it takes nothing, or what it takes is no constant.
+        NotCertain: what it takes is no constant.
     """
     source = operation.inputs[0]
     if source is None:
