@@ -90,6 +90,7 @@ def test_a_directory_that_is_not_utf8_is_told_of_once(tmp_path: pathlib.Path, mo
     monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
     (warning,) = check(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     assert "not UTF-8" in warning
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.usefixtures("told")

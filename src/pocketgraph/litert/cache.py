@@ -59,14 +59,14 @@ def directory(cache_dir: Folder | None = None) -> str | None:
             return None
     elif not chosen:
         return None
+    if not is_utf8(chosen):
+        unusable(f"LiteRT opens no files in {chosen!a}, which is not UTF-8")
+        return None
     try:
         os.makedirs(chosen, mode=0o700, exist_ok=True)
         is_safe = may_hold_entries(chosen)
     except OSError as error:
         unusable(f"{chosen} cannot be made: {error.strerror}")
-        return None
-    if not is_utf8(chosen):
-        unusable(f"LiteRT opens no files in {chosen!a}, which is not UTF-8")
         return None
     if not os.access(chosen, os.W_OK | os.X_OK):
         unusable(f"{chosen} cannot be written to")
