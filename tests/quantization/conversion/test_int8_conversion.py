@@ -8,8 +8,10 @@ import pytest
 import pocketgraph
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import INT8
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.program import Operation, Program
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
 from pocketgraph.quantization.conversion import int8_conversion
 from pocketgraph.quantization.conversion.int8_conversion import convert
@@ -214,6 +216,17 @@ def test_a_layer_whose_rectifier_is_always_zero_has_steps_that_its_sums_can_reac
     samples = rng.standard_normal((20, 4, 4, 3)).astype(np.float32)
     model = pocketgraph.quantize(graph, samples, outputs=["y"], float_share=0.0)
     assert model.judged.comparison.snr > 30
+
+
+@pytest.mark.parametrize(("rows", "left"), [(1, []), (3, ["MINIMUM"])])
+def test_a_bound_at_the_last_code_is_left_out_where_it_repeats_nothing(rows: int, left: list[str]) -> None:
+    coding = Quantization((0.1,), (0,), 0)
+    x, y, z = (Value(name, INT8, (size, 4), None, coding) for name, size in (("x", 1), ("y", rows), ("z", rows)))
+    bound = Value("", INT8, (rows, 4), Constant.of(np.full((rows, 4), 127, np.int8)), coding)
+    program = Program([x], [z], [Operation("MINIMUM", [x, bound], [y]), Operation("RELU", [y], [z])])
+    program.substitute(int8_conversion.same_codes(program))
+    program.drop_unused()
+    assert [operation.code for operation in program.operations] == [*left, "RELU"]
 
 
 def test_fitting_rounds_each_layer_once(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -345,6 +345,8 @@ def same_codes(program: Program) -> dict[Value, Value]:
     for operation in program.operations:
         if operation.code in BOUNDS and _bounds_nothing(operation) and operation.outputs[0] not in program.outputs:
             (data,) = (value for value in operation.operands if value.constant is None)
+            if data.shape != operation.outputs[0].shape:  # the bound repeats it
+                continue
             same[operation.outputs[0]] = same.get(data, data)
             continue
         before = producers.get(operation.inputs[0]) if operation.code == "QUANTIZE" and operation.inputs[0] else None
