@@ -117,6 +117,19 @@ def test_what_is_close_is_measured_side_by_side(
     assert not turns
 
 
+def test_what_is_wrong_is_not_measured_side_by_side(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(available_engines, "candidates", lambda: {"mine 1.5": mine.Mine(), "twin 2.0": mine.Mine()})
+    monkeypatch.setattr(cache, "certificate", lambda about, engine="": "wrong" if engine == "mine 1.5" else "right")
+    turns = [PairedTimes(0.01, ratio, True) for ratio in (0.80, 0.82, 0.90)]
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda first, second, threads: turns.pop(0))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+        (part,) = session.plan(["z", "y"], measure=True).parts
+    assert part.runs_on == "twin"
+    assert len(turns) == 1
+
+
 def test_what_was_measured_on_a_busy_machine_is_measured_again(
     mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.folder_turns import turn
 from pocketgraph.runtime.memory_trim import trim_memory
-from pocketgraph.runtime.part_engines.engine_times import MEMBER, RUNS, EngineTimes, fastest, measurements
+from pocketgraph.runtime.part_engines.engine_times import MEMBER, RUNS, EngineTimes, fastest, measurements, usable
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
@@ -163,8 +163,8 @@ class _EngineChoice:
 
         Each engine was measured at another moment, and a machine's speed changes from one to the next.
         """
-        known = {label: measurements(self.executable).get(label) for label in installed}
-        steady = {label: found for label, found in known.items() if found and found.is_steady and not found.why}
+        known = usable(self.executable)
+        steady = {label: known[label] for label in installed if label in known and known[label].is_steady}
         ratios = {"": 1.0, **{label: found.ratio for label, found in steady.items()}}
         quickest, *others = sorted(ratios, key=lambda label: ratios[label])
         if not others or ratios[others[0]] > CLOSE_TIMES * ratios[quickest]:

@@ -33,11 +33,6 @@ class EngineTimes(NamedTuple):
     is_steady: bool = True
 
     @property
-    def is_faster(self) -> bool:
-        """Whether it gains enough to be used."""
-        return not self.why and self.ratio <= LEAST_SPEEDUP
-
-    @property
     def after(self) -> int:
         """Runs after which opening it pays if as many are still to come."""
         return max(RUNS, math.ceil(self.opening / max(1e-9, self.seconds * (1 - self.ratio))))
@@ -56,9 +51,14 @@ def measurements(executable: Executable) -> dict[str, EngineTimes]:
     return {key.removeprefix(before): EngineTimes(*said) for key, said in noted.items() if key.startswith(before)}
 
 
+def usable(executable: Executable) -> dict[str, EngineTimes]:
+    """Those of ``measurements`` of engines that take the part and are not known to be wrong."""
+    about, known = executable.about, measurements(executable).items()
+    return {label: found for label, found in known if not found.why and cache.certificate(about, label) != "wrong"}
+
+
 def fastest(executable: Executable) -> str:
     """The engine, by name and version, that is known to be faster than LiteRT and not known to be wrong; or ""."""
-    known = measurements(executable)
-    faster = [label for label, found in known.items() if found.is_faster]
-    right = [label for label in faster if cache.certificate(executable.about, label) != "wrong"]
-    return min(right, key=lambda label: known[label].ratio, default="")
+    known = usable(executable)
+    faster = [label for label, found in known.items() if found.ratio <= LEAST_SPEEDUP]
+    return min(faster, key=lambda label: known[label].ratio, default="")
