@@ -48,7 +48,6 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "Maximum": ("MAXIMUM", _NUMBERS),
     "Minimum": ("MINIMUM", _NUMBERS),
     "Pow": ("POW", ("float",)),
-    "SquaredDifference": ("SQUARED_DIFFERENCE", _NUMBERS),
 }
 
 COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -135,9 +134,6 @@ def arithmetic(emit: Emit, node: Node) -> Value:
     left, right = (emit.require(value, *dtypes) for value in emit.inputs(0, 2))
     if code == "POW" and right.constant is not None and not right.shape and right.constant.numpy() == 2:
         return emit.add("SQUARE", [left], left.shape)  # which XNNPACK has
-    if code == "SQUARED_DIFFERENCE" and left.dtype is INT64:  # for which LiteRT's operator has no kernel
-        difference = binary(emit, "SUB", left, right)
-        return emit.add("MUL", [difference, difference], difference.shape, activation="")
     return binary(emit, code, left, right)
 
 
@@ -154,6 +150,14 @@ def square(emit: Emit, node: Node, source: Value) -> Value:
         return emit.add("SQUARE", [source], source.shape)
     else:
         return binary(emit, "MUL", source, source)
+
+
+@lowers("SquaredDifference", takes=_NUMBERS)
+def squared_difference(emit: Emit, node: Node, left: Value, right: Value) -> Value:
+    if left.dtype is not INT64:
+        return binary(emit, "SQUARED_DIFFERENCE", left, right)
+    difference = binary(emit, "SUB", left, right)
+    return binary(emit, "MUL", difference, difference)
 
 
 @lowers("Rsqrt", takes=("float",))
