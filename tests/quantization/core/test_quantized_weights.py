@@ -1,9 +1,11 @@
 """Weights that a training has rounded keep its steps."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from pocketgraph.quantization.core.quantized_weights import rounded_values
+from pocketgraph.quantization.core.quantized_weights import grid_levels, rounded_values
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -25,3 +27,16 @@ def test_a_channel_of_other_numbers_reaches_the_last_code() -> None:
     assert np.abs(made.codes[0]).max() == 127
     assert np.abs(made.numpy() - weights)[0].max() > 1e-3
     np.testing.assert_allclose(made.numpy()[1:], weights[1:], atol=1e-8)
+
+
+def test_many_channels_take_little_memory() -> None:
+    weights = np.random.default_rng(0).normal(size=(20_000, 8))
+    largest = np.abs(weights).max(axis=1)
+    tracemalloc.start()
+    try:
+        levels = grid_levels(weights, 0, largest, 127)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert set(levels) == {127}
+    assert peak < 5 * weights.nbytes

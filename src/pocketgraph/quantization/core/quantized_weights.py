@@ -17,6 +17,7 @@ from pocketgraph.quantization.core import operator_rules
 LARGEST_CODE_4 = 7  # of four bits
 LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
 FEW_WEIGHTS = (4, 32)  # of a channel, that are looked at before all of them
+CHANNELS_AT_ONCE = 256  # whose first few times all levels stay in a processor's cache
 GRID_TOLERANCE = 1e-3  # of a step, that rounded weights lie off it in float32
 ROOM_OF_64_BITS = (
     4.0  # times that a bias of 64 bits may be larger: LiteRT's multiplier makes 0 of what 2^-31 is not enough for
@@ -111,9 +112,13 @@ def grid_levels(values: Array, axis: int, largest: Array, largest_code: int) -> 
     rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
     levels, left = np.full(len(rows), float(largest_code)), np.flatnonzero(largest)
     parts = [rows[:, :: max(rows.shape[1] // few, 1)] for few in FEW_WEIGHTS] + [rows]
-    few = (parts[0][left] / largest[left, np.newaxis]).astype(np.float32)
-    all_levels = np.arange(1, largest_code + 1, dtype=np.float32)
-    left = left[_are_whole(few[:, np.newaxis] * all_levels[:, np.newaxis]).any(axis=1)]
+    few = (parts[0][left] / largest[left, np.newaxis]).astype(np.float32)[:, np.newaxis]
+    all_levels = np.arange(1, largest_code + 1, dtype=np.float32)[:, np.newaxis]
+    may_be = [
+        _are_whole(few[at : at + CHANNELS_AT_ONCE] * all_levels).any(axis=1)
+        for at in range(0, len(few), CHANNELS_AT_ONCE)
+    ]
+    left = left[np.concatenate(may_be)] if may_be else left
     for level in range(largest_code if left.size else 0, 0, -1):
         found = left
         for part in parts[1:]:
