@@ -16,7 +16,7 @@ from pocketgraph.quantization.core.quantized_weights import rounded
 from pocketgraph.quantization.fitting import layer_reconstruction, weight_fitting
 from pocketgraph.quantization.fitting.im2col import products
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, reconstruct
-from pocketgraph.quantization.fitting.weight_fitting import fitted_codes
+from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, held_exactly
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from quantize_nets import float_program, net, samples
@@ -114,6 +114,15 @@ def test_products_take_one_thread_of_openblas(monkeypatch: pytest.MonkeyPatch) -
     operation = layer("RELU")
     fitted_codes(operation, WANTED, GIVEN, 0.02, rounded(operation, 0.02), "fitted", FitSettings(threads=2))
     assert used == [1]
+
+
+@pytest.mark.parametrize("is_on_grid", [True, False])
+def test_a_channel_of_zeros_does_not_tell_of_a_training(is_on_grid: bool) -> None:
+    operation = layer("RELU")
+    weights = RANDOM.integers(-100, 101, (10, 12)) * 0.01 if is_on_grid else RANDOM.normal(size=(10, 12))
+    weights[3] = 0
+    operation.inputs[1] = Value("w", FLOAT, weights.shape, Constant.of(weights.astype(np.float32)))
+    assert held_exactly(operation, rounded(operation, 0.02)).tolist() == [is_on_grid] * 10
 
 
 def test_rows_of_the_float_model_are_collected_while_the_layer_before_is_fitted(

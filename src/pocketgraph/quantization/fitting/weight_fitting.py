@@ -215,10 +215,15 @@ def fitted_codes(
 
 
 def held_exactly(operation: Operation, nearest: QuantizedWeights) -> Array:
-    """Which channels lose nothing by their nearest codes, as after a training with FakeQuant; bool [channels]."""
+    """Which channels lose nothing by their nearest codes, as after a training with FakeQuant; bool [channels].
+
+    Those of zeros alone never do, and say nothing of a training: none is named where there is no other.
+    """
     values, _ = float_weights(operation)
     off = np.moveaxis(np.abs(nearest.numpy() - values), nearest.axis, 0).reshape(len(nearest.scales), -1)
-    return np.asarray(off.max(axis=1, initial=0) < 2 * GRID_TOLERANCE * nearest.scales)
+    held = off.max(axis=1, initial=0) < 2 * GRID_TOLERANCE * nearest.scales
+    has_codes = np.moveaxis(nearest.codes, nearest.axis, 0).reshape(len(held), -1).any(axis=1)
+    return np.asarray(held & (held & has_codes).any())
 
 
 def _sums_overflow(operation: Operation, wanted: Array, given: Array) -> bool:
