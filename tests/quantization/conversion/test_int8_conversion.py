@@ -218,6 +218,22 @@ def test_a_layer_whose_rectifier_is_always_zero_has_steps_that_its_sums_can_reac
     assert model.judged.comparison.snr > 30
 
 
+def test_sums_of_weights_on_a_coarse_grid_are_within_reach_of_the_steps_of_results() -> None:
+    """Weights of -64 to 64 steps have codes as large, and a scale of 1/64 where others would have 1/127."""
+    weights = np.arange(-64, 65, dtype=np.float32).reshape(129, 1) / 64
+    graph = Graph(
+        [*parse("x = Placeholder(dtype=float, shape=[1,129])\ny = MatMul(x, w, T=float)"), const("w", weights)]
+    )
+    program = float_program(graph, ["y"])
+    (product,) = (operation for operation in program.operations if operation.code == "FULLY_CONNECTED")
+    spans = {program.inputs[0]: Range(0, 255), product.outputs[0]: Range(0, 255 / 64 / 300)}
+    made = convert(program, ConversionRecipe(spans)).program
+    (layer,) = (operation for operation in made.operations if operation.code == "FULLY_CONNECTED")
+    data, kernel, _ = layer.operands
+    step = data.coding.scales[0] * max(kernel.coding.scales)
+    assert step < int8_conversion.MOST_SUM_RATIO * layer.outputs[0].coding.scales[0]
+
+
 @pytest.mark.parametrize(("rows", "left"), [(1, []), (3, ["MINIMUM"])])
 def test_a_bound_at_the_last_code_is_left_out_where_it_repeats_nothing(rows: int, left: list[str]) -> None:
     coding = Quantization((0.1,), (0,), 0)

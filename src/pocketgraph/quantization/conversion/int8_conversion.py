@@ -134,17 +134,21 @@ class _Int8Conversion:
 
     def reach_sums(self, operation: Operation, chosen: dict[Value, Quantization]) -> None:
         """Makes the steps of a layer's result coarser where its sums have far coarser ones: it is next to silent."""
-        step, result = self.sum_step(operation, chosen), self.leaders[operation.outputs[0]]
-        if step >= MOST_SUM_RATIO * chosen[result].scales[0]:
+        result = self.leaders[operation.outputs[0]]
+        most = MOST_SUM_RATIO * chosen[result].scales[0]
+        step = self.sum_step(operation, chosen, most)
+        if step >= most:
             coarser = float(np.float32(2 * step / MOST_SUM_RATIO))
             chosen[result] = Quantization((coarser,), chosen[result].zero_points, chosen[result].axis)
 
-    def sum_step(self, operation: Operation, chosen: Mapping[Value, Quantization]) -> float:
-        """What one more in a layer's 32-bit sum means, in the channel where that is most."""
+    def sum_step(self, operation: Operation, chosen: Mapping[Value, Quantization], most: float) -> float:
+        """What one more in a layer's 32-bit sum means in its largest channel; below ``most``, it may mean more."""
         data = operator_rules.data(operation)
         data_step = chosen[self.leaders.get(data, data)].scales[0]
         weights = self.recipe.weights.get(operation)
-        return data_step * (largest_scale(operation, data_step) if weights is None else weights.largest_scale)
+        if weights is not None:
+            return data_step * weights.largest_scale
+        return data_step * largest_scale(operation, data_step, most / data_step)
 
     def is_beyond(self, operation: Operation) -> bool:
         """Whether the steps of an addition's operands and result are too far apart for LiteRT's 32-bit arithmetic."""

@@ -133,14 +133,19 @@ def _are_whole(numbers: Array) -> Array:
     return np.asarray(np.abs(numbers - np.rint(numbers)).max(axis=-1, initial=0) < GRID_TOLERANCE)
 
 
-def largest_scale(operation: Operation, data_scale: float) -> float:
-    """The largest of a layer's ``channel_scales`` with eight bits, without a copy of the weights."""
+def largest_scale(operation: Operation, data_scale: float, least: float) -> float:
+    """The largest of a layer's ``channel_scales`` with eight bits; below ``least``, the smallest that it may be, for
+    which no weights are copied."""
     kernel, offset = operator_rules.weights(operation).content, operator_rules.bias(operation)
     values = kernel.numpy()
-    largest = max(float(values.max(initial=0)), -float(values.min(initial=0))) / LARGEST_CODE
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest >= least:  # as a scale on the coarsest of grids, of one level
+        weights, bias = float_weights(operation)
+        return float(channel_scales(weights, WEIGHT_AXIS[operation.code], bias, data_scale).max())
     if offset is None or offset.constant is None:
-        return largest
-    return max(largest, float(np.abs(offset.constant.numpy()).max(initial=0)) / (data_scale * LARGEST_BIAS))
+        return largest / LARGEST_CODE
+    bias_scale = float(np.abs(offset.constant.numpy()).max(initial=0)) / (data_scale * LARGEST_BIAS)
+    return max(largest / LARGEST_CODE, bias_scale)
 
 
 def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
