@@ -41,6 +41,14 @@ def test_pictures_of_one_size_have_a_common_side(tmp_path: pathlib.Path) -> None
     assert common_side([*files, picture(tmp_path / "other.png", 61, 40)]) is None
 
 
+def test_pictures_beside_the_folders_of_the_classes_have_no_say_in_sizes(tmp_path: pathlib.Path) -> None:
+    for at in range(2):
+        (tmp_path / f"{at}").mkdir()
+        picture(tmp_path / f"{at}" / "a.png", 60, 40)
+    picture(tmp_path / "stray.png", 61, 40)
+    assert common_side(files_of(tmp_path)) == (40, 60)
+
+
 def test_photos_of_a_camera_are_too_large_to_be_fed_as_they_are(tmp_path: pathlib.Path) -> None:
     side = int(MOST_PIXELS**0.5) + 1
     assert common_side([picture(tmp_path / "a.png", side, side)]) is None

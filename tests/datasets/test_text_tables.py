@@ -8,6 +8,7 @@ import wave
 import numpy as np
 import pytest
 
+from pocketgraph.apps.label_text import texts_of
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import read_texts
@@ -68,6 +69,17 @@ def test_folders_are_classes(tmp_path: pathlib.Path) -> None:
         (tmp_path / "d" / label / f"{name}.txt").write_text(f"text {name}\n")
     found = read_text_table(str(tmp_path / "d"))
     assert (found.columns["text"], found.classes) == (["text 3", "text 1", "text 2"], ["neg", "pos", "pos"])
+
+
+def test_few_texts_beside_the_folders_of_the_classes_are_left_out_and_told(tmp_path: pathlib.Path) -> None:
+    """As the lists of addresses beside the reviews of aclImdb."""
+    for name in ("pos/0_9.txt", "neg/0_1.txt", "urls_pos.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    data = open_dataset(str(tmp_path), TEXT)
+    beside = "1 file beside the folders of the classes, such as urls_pos.txt, is left out"
+    assert (data.classes, list(data.notes())) == (["neg", "pos"], [f"{tmp_path}: {beside}"])
+    assert len(texts_of(str(tmp_path))) == 3
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ class TextLabeler:
             UsageError: there are no texts, or the output is no row of scores.
             FormatError: a file cannot be read.
         """
+        if isinstance(source, str) and os.path.isdir(source):  # those beside folders count, too
+            source = texts_of(source)
         given: SampleSource = np.array(source, object) if isinstance(source, list) else source
         for sample in open_dataset(given, self._model.inputs).samples():
             scores = np.asarray(self._model.run(sample)[0])

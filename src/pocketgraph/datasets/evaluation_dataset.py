@@ -203,9 +203,9 @@ class Dataset:
                 f"resampled to {self.rate:,}; {option('sample_rate')} tells another rate of the model"
             )
 
-        if self.classes and self.files and os.path.isdir(self.place):
+        if self.classes and os.path.isdir(self.place):
             suffixes = file_lists.RECORDINGS if self.are_recordings else file_lists.SUFFIXES
-            if beside := file_lists.told_beside(self.place, suffixes):
+            if beside := file_lists.told_beside(self.place, suffixes if self.files else file_lists.TEXTS):
                 yield f"{self.place}: {beside}"
         pictures = [path for path in self.files if not file_lists.is_recording(path)]
         if turned := image_loading.told_turned(pictures):
@@ -379,7 +379,7 @@ def _of_source(
     if (file_lists.is_picture(name) or file_lists.is_recording(name)) and os.path.isfile(name):
         return Dataset(name, inputs, [name], scaling=scaling)
     if os.path.isdir(name):
-        files, classes = file_lists.of_folder(name, needs_classes=True)
+        files, classes = file_lists.of_folder(name, without_strays=True)
         return Dataset(name, inputs, files, scaling=scaling, classes=classes)
     if csv_tables.is_table(name):
         sizes, names = [math.prod(item.shape) for item in inputs], [item.column for item in inputs]

@@ -83,12 +83,12 @@ def files_in(folder: str, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
     return [path for path in found if os.path.isfile(path) or not os.path.exists(path)]  # a pipe may never end
 
 
-def of_folder(name: str, *, needs_classes: bool = False) -> tuple[list[str], list[str]]:
+def of_folder(name: str, *, without_strays: bool = False) -> tuple[list[str], list[str]]:
     """The pictures of a folder and of those inside, or else the recordings, and the class of each; all classes in turn.
 
     Args:
         name: of the folder.
-        needs_classes: leave out those beside the folders of the classes, where most are in two or more of these; no
+        without_strays: leave out those beside the folders of the classes, where most are in two or more of these; no
             class is told where one file has none.
 
     Raises:
@@ -99,12 +99,7 @@ def of_folder(name: str, *, needs_classes: bool = False) -> tuple[list[str], lis
     if not files:
         hint = unread(found_here) or f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
         raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
-    inner = [path for path in files if os.path.dirname(os.path.relpath(path, name))]
-    if needs_classes and 2 * len(inner) > len(files):
-        found = _with_classes(name, inner)
-        if len({*found[1]}) > 1:
-            return found
-    return _with_classes(name, files)
+    return _with_classes(name, files, without_strays)
 
 
 def unread(paths: Iterable[str]) -> str:
@@ -117,8 +112,8 @@ def unread(paths: Iterable[str]) -> str:
     return ""
 
 
-def texts_of_folder(name: str) -> tuple[list[str], list[str]]:
-    """The text files of a folder and of those inside, and the class of each; all classes in turn.
+def texts_of_folder(name: str, *, without_strays: bool = False) -> tuple[list[str], list[str]]:
+    """The text files of a folder and of those inside, and the class of each; all classes in turn; see ``of_folder``.
 
     Raises:
         UsageError: there are none.
@@ -129,13 +124,16 @@ def texts_of_folder(name: str) -> tuple[list[str], list[str]]:
         raise UsageError("this folder has pictures or recordings, and the model takes texts", where=name)
     if not files:
         raise UsageError("there are no texts in this folder", where=name, hint="it may hold .txt files, a text each")
-    return _with_classes(name, files)
+    return _with_classes(name, files, without_strays)
 
 
-def _with_classes(name: str, files: list[str]) -> tuple[list[str], list[str]]:
+def _with_classes(name: str, files: list[str], without_strays: bool) -> tuple[list[str], list[str]]:
     """Files and their classes, the folders inside ``name``, all classes in turn; no classes where one is in none."""
-    inside = [os.path.relpath(os.path.dirname(path), name) for path in files]
-    classes = [path.split(os.sep)[0] for path in inside] if all(path != "." for path in inside) else []
+    inside = {path: os.path.relpath(os.path.dirname(path), name).split(os.sep)[0] for path in files}
+    inner = [path for path in files if inside[path] != "."]
+    if without_strays and 2 * len(inner) > len(files) and len({inside[path] for path in inner}) > 1:
+        files = inner
+    classes = [inside[path] for path in files] if len(inner) == len(files) else []
     return mixed(files, classes), mixed(classes, classes)
 
 

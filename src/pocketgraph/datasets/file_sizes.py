@@ -24,7 +24,7 @@ def files_of(source: SampleSource) -> Sequence[str]:
     if are_arrays(source) or name == IN_MEMORY:
         return []
     if os.path.isdir(name):
-        return file_lists.of_folder(name)[0]
+        return file_lists.of_folder(name, without_strays=True)[0]
     if file_lists.is_picture(name) or file_lists.is_recording(name):
         return [name]
     return file_lists.of_list(name)[0] if name.lower().endswith(".txt") else []

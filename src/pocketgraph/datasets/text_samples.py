@@ -38,7 +38,8 @@ def read_texts(
         FormatError: a file cannot be read.
     """
     if isinstance(source, str | os.PathLike) and not are_arrays(source):
-        table = read_text_table(os.fspath(source), _names(inputs), _names(inputs, of_texts=False))
+        numbers = _names(inputs, of_texts=False)
+        table = read_text_table(os.fspath(source), _names(inputs), numbers, without_strays=True)
     else:
         table = _of_arrays(source)
     made = [_fed(table, item, inputs) for item in inputs]

@@ -42,7 +42,9 @@ class TextTable:
         return next((found[name] for name in wanted if name in found), None)
 
 
-def read_text_table(place: str, names: Sequence[str] = (), numbers: Sequence[str] = ()) -> TextTable:
+def read_text_table(
+    place: str, names: Sequence[str] = (), numbers: Sequence[str] = (), *, without_strays: bool = False
+) -> TextTable:
     """The texts of a table (``.csv``, ``.tsv``), of a folder of ``.txt`` files, or of a list.
 
     In a folder, folders inside are classes. A list has a text a line, or the path of a text file, perhaps with a tab
@@ -52,13 +54,14 @@ def read_text_table(place: str, names: Sequence[str] = (), numbers: Sequence[str
         place: the path.
         names: what columns of texts may be called, by the model's inputs.
         numbers: likewise those of numbers.
+        without_strays: see ``file_lists.of_folder``.
 
     Raises:
         UsageError: there are no texts.
         FormatError: a file cannot be read, or is no text in UTF-8.
     """
     if os.path.isdir(place):
-        files, classes = file_lists.texts_of_folder(place)
+        files, classes = file_lists.texts_of_folder(place, without_strays=without_strays)
         return TextTable(place, {"text": [read_text(path) for path in files]}, "text", classes)
     if csv_tables.is_table(place):
         return _of_rows(place, csv_tables.rows_of(place), names, numbers)

@@ -116,7 +116,7 @@ def test_photos_deeper_in_the_folder_of_a_class_are_of_it_and_those_beside_the_f
     of_check: list[str] = []
     found = [entry for entry in photos_in(str(root), of_check.append) if entry.label]
     assert ([(entry.path, entry.label) for entry in found], of_check) == ([(e.path, e.label) for e in examples], [deep])
-    files, classes = of_folder(str(root), needs_classes=True)
+    files, classes = of_folder(str(root), without_strays=True)
     assert sorted(zip(files, classes, strict=True)) == sorted((entry.path, entry.label) for entry in examples)
     beside = [f"{root}: 1 file beside the folders of the classes, such as x.jpg, is left out"]
     assert list(Dataset(str(root), (), files, classes=classes).notes()) == beside

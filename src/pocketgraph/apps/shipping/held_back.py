@@ -40,7 +40,7 @@ def held_back_last(
     if source is None or not is_retrained(graph) or not os.path.isdir(source):
         return given
     try:
-        files, classes = of_folder(os.fspath(source), needs_classes=True)
+        files, classes = of_folder(os.fspath(source), without_strays=True)
     except PocketgraphError:  # a folder of something else
         return given
     if not classes or any(set("\t\n\r") & set(file) for file in files):
