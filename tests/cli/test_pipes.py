@@ -177,16 +177,18 @@ def test_native_code_keeps_no_command_from_its_end(name: str, tmp_path: pathlib.
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is Linux's")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(("name", "after"), [("SIGTERM", 4), ("SIGINT", 4), ("SIGINT", 0.5)])  # seconds
 @pytest.mark.parametrize("what", ["cleaning", "lost"])
-def test_a_second_signal_ends_a_command_that_did_not_end(what: str, name: str, tmp_path: pathlib.Path) -> None:
+def test_a_second_signal_ends_a_command_that_did_not_end(
+    what: str, name: str, after: float, tmp_path: pathlib.Path
+) -> None:
     waiting, _ = waiting_for_a_pipe(tmp_path, [sys.executable, "-c", NATIVE.format(what=what)])
     with waiting:
         try:
             time.sleep(0.5)
             waiting.send_signal(signal.Signals[name])
             with pytest.raises(subprocess.TimeoutExpired):
-                waiting.wait(4)  # longer than Python may take to handle it
+                waiting.wait(after)
             waiting.send_signal(signal.Signals[name])
             _, said = waiting.communicate(timeout=ending.MOST / 2)
         finally:

@@ -12,6 +12,7 @@ from types import FrameType
 from pocketgraph.part_files import remove_own
 
 PATIENCE = 1.0  # seconds in which Python handles a signal, unless it waits for native code
+SAME_PRESS = 0.2  # seconds in which further Ctrl-C are the same: a terminal and what started a command both send it
 MOST = 30.0  # seconds to keep what was found and to clean up
 
 
@@ -37,8 +38,8 @@ def ends_when_asked() -> None:
 
     Python does so between two of its instructions. A thread ends the process where native code keeps it from that,
     where a further signal comes, or where the end takes too long, as where the exception was lost: Python drops those
-    of callbacks that native code makes. More signals in the same second are the same wish:
-    timeout sends two.
+    of callbacks that native code makes. More signals in the same second are the same wish, as timeout sends two; but
+    whoever presses Ctrl-C twice means it.
     """
     asked: list[int] = []
 
@@ -63,14 +64,15 @@ def ends_when_asked() -> None:
         number = 0
         while not number or signal.getsignal(number) is not end:  # a server has them for itself
             number = os.read(reader, 1)[0]
-        time.sleep(PATIENCE)
+        same = SAME_PRESS if number == signal.SIGINT else PATIENCE
+        time.sleep(same)
         os.set_blocking(reader, False)
         with contextlib.suppress(BlockingIOError):
             os.read(reader, 4096)
         import select
 
         try:
-            if asked:
+            if not select.select([reader], [], [], PATIENCE - same)[0] and asked:
                 select.select([reader], [], [], MOST)
             remove_own()
             if select.select([], [2], [], 0)[1]:  # nobody may read it
