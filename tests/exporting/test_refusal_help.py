@@ -117,6 +117,15 @@ def test_a_number_that_decides_a_size_is_told_as_what_to_set() -> None:
     """))  # fmt: skip
     said = help_with_refusal(model, "tflite", {"y": "the new size must be known beforehand, not computed"})
     assert said.startswith("values=factor=1, or")
+    said = help_with_refusal(model, "tflite", {"y": "the size must be known beforehand: values=factor=2"})
+    assert "values=" not in said
+    open_batch = parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 3])
+        size = Placeholder(dtype=int32, shape=[?])
+        y = ResizeBilinear(x, size, T=float)
+    """)
+    said = help_with_refusal(opened(open_batch), "tflite", {"y": "the new size must be known beforehand"})
+    assert "values=" not in said
 
 
 def test_check_takes_sizes_as_export_does(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,9 +47,11 @@ def help_with_refusal(model: ExportModel, target: str, reasons: Mapping[str, str
     tables = {name for name in names if graph[name].op in TABLES}  # of them what looks up in them tells
     if all(help_with(graph, name) for name in reasons if name not in tables):
         return ""
+    setting = f"{option('feed', 'values')}="
+    sized = [name for name in names if KNOWN in (reason := reasons.get(name, "")) and setting not in reason]
     ways = [
-        f"{option('feed', 'values')}={name}=1, or what else it is, sets what decides that for good"
-        for name in _deciding_numbers(graph, entry, [name for name in names if KNOWN in reasons.get(name, "")])
+        f"{setting}{name}=1, or what else it is, sets what decides that for good"
+        for name in _deciding_numbers(graph, entry, sized)
     ]
     if len(model.entries) == 1 and all(node.op not in BINARY_SWITCHES for node in graph):  # no cut inside a loop
         if before := _last_before(graph, entry, names):
@@ -69,7 +71,7 @@ def _deciding_numbers(graph: Graph, entry: EntryPoint, refused: Collection[str])
     """Inputs of one number of which it is made how refused nodes compute, as a factor by which pictures are resized."""
     settings = [ref for name in refused for ref in graph[name].data_inputs[1:]]
     before = reachable(graph, settings, data_only=True, missing_ok=True) if settings else set()
-    ports = (port for port in entry.inputs if port.sizes is not None and math.prod(port.sizes) == 1)
+    ports = (port for port in entry.inputs if port.is_fixed and math.prod(port.sizes or ()) == 1)
     return [node_name(port.tensor) for port in ports if node_name(port.tensor) in before][:1]
 
 
