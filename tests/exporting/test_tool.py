@@ -6,6 +6,7 @@ import errno
 import os
 import pathlib
 import stat
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pocketgraph.exporting.model import CODED_TOLERANCE, Normalization, Written
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import Option, arguments_of, options_of
+from pocketgraph.exporting.target_support import support
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.graph import Signature
@@ -438,8 +440,28 @@ def test_public_names_and_sizes() -> None:
     for shapes, said in (({"x": (7, 4)}, "does not fit"), ({"nox:1,x": (7, 3)}, "no input 'nox:1,x' .*; there are x,")):
         with pytest.raises(UsageError, match=said):
             opened(DENSE, shapes=shapes)
-    with pytest.raises(UsageError, match="a mapping of input names to sizes, not a tuple"):
-        opened(DENSE, shapes=(7, 3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [(7, 3), np.array([7, 3])], ids=["tuple", "array"])
+def test_sizes_without_names_are_refused_in_every_call(wrong: Any) -> None:
+    for call in (
+        opened,
+        pocketgraph.benchmark,
+        partial(pocketgraph.verify, DENSE),
+        partial(pocketgraph.quantize, mode="dynamic"),
+        partial(support, target="tfmobile"),
+    ):
+        with pytest.raises(UsageError, match=f"a mapping of input names to sizes, not a {type(wrong).__name__}"):
+            call(DENSE, shapes=wrong)
+
+
+def test_no_other_inputs_are_named_where_there_are_none_and_each_once() -> None:
+    with pytest.raises(UsageError, match=r"there is no input 'foo' to give a shape$"):
+        opened(DENSE, values={"x": np.ones((1, 3), np.float32)}, shapes={"foo": (1,)})
+    signature = Signature({"given": "x:0"}, {"made": "y:0"})
+    graph = DENSE.replace(signatures={"serving_default": signature, "again": signature})
+    with pytest.raises(UsageError, match="there are given, an option each"):
+        opened(graph, shapes={"foo": (1,)})
 
 
 def test_sizes_that_a_model_cannot_compute_are_told_with_those_that_it_can() -> None:

@@ -25,6 +25,7 @@ from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.inspect.timed_programs import PEERS, PeerResult, check_programs, compare
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.default_tensors import default_fetches, needed_placeholders
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping
 
 
 def benchmark(
@@ -125,6 +126,7 @@ def layers_of(
     found = feeds_of(graph, given, reading, fetches)
     arrays = {name: np.asarray(value) for name, value in found.items()}
     layers = [_layer(graph, name, array.shape, array) for name, array in arrays.items()]
+    check_mapping(shapes)
     layers += [_layer(graph, name, tuple(shape)) for name, shape in (shapes or {}).items()]
     fed = {node_name(layer.name) for layer in layers}
     rest = [name for name in needed_inputs(graph, fetches) if node_name(name) not in fed]

@@ -144,7 +144,7 @@ def quantize(
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
     way = Quantizer(
         model, samples, outputs or (), inputs or (), feeds or {}, reading, form,
-        (*without, *needless_passes(io, activations)), signature, shapes or {}, is_static=mode == "static",
+        (*without, *needless_passes(io, activations)), signature, shapes, is_static=mode == "static",
     )  # fmt: skip
     if mode == "static":
         options = QuantizationOptions(

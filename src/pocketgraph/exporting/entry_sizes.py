@@ -30,9 +30,9 @@ def check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -
         UsageError: there are some.
     """
     if unused:
-        known = [port.name for entry in entries for port in entry.inputs]
+        known = list(dict.fromkeys(port.name for entry in entries for port in entry.inputs))
         name = next(iter(unused))
-        hint = did_you_mean(name, known) or f"there are {', '.join(known)}, an option each"
+        hint = did_you_mean(name, known) or (f"there are {', '.join(known)}, an option each" if known else "")
         raise UsageError(f"there is no input '{name}' to give a shape", hint=hint)
 
 

@@ -74,7 +74,7 @@ def opened(
         UsageError: there are no such names; the rank of an input is not known.
         FormatError, FreezeError: the file is damaged, or variables have no values.
     """
-    check_mapping(shapes or {})
+    check_mapping(shapes)
     training = training_model(source, signatures) if not inputs and not outputs else None
     if training is not None:
         return _opened_training(training, shapes or {}, dict(values or {}))
@@ -89,7 +89,7 @@ def opened(
         graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
     )
     chosen, notes = _chosen(graph, signatures, is_named=bool(inputs or outputs))
-    shapes = (shapes or {}) if chosen else by_tensor(graph, shapes or {})
+    shapes = (shapes or {}) if chosen else by_tensor(graph, shapes)
     front = reads = None
     if not inputs and not takes_texts:
         reads, graph, chosen, shapes = _behind_texts(graph, chosen, outputs, fixed, texts, shapes)

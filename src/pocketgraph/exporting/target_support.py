@@ -27,6 +27,7 @@ from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.graph.order import reachable
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.feeding.default_tensors import default_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
@@ -142,6 +143,7 @@ def _mobile_support(
     wanted = [node_name(name) for name in (outputs or default_fetches(graph))]
     check_names(graph, inputs or (), is_fed=True)
     check_names(graph, wanted, is_fed=False)
+    check_mapping(shapes)
     if shapes:
         opened(source, inputs=inputs, outputs=outputs, shapes=shapes)  # as for export, it refuses those of no input
     needed = _needed(graph, (), wanted)

@@ -109,7 +109,7 @@ class Quantizer:
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or outputs_of_numbers(graph, default_fetches(graph), reading.notify)
         graph = without_dropout_left_on(graph, self.outputs, reading.notify)
-        graph = with_sizes(graph, self.outputs, by_tensor(graph, stated or {}), tuple(feeds))
+        graph = with_sizes(graph, self.outputs, by_tensor(graph, stated), tuple(feeds))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if not inputs and self.audio is None:
             graph = of_heard_length(graph, self.outputs, tuple(feeds), samples, reading)

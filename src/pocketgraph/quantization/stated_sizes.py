@@ -15,7 +15,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import check_mapping, synthetic
 Sizes = Mapping[str, Sequence[int]]
 
 
-def by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
+def by_tensor(graph: Graph, shapes: Sizes | None) -> Sizes:
     """The sizes by tensor, also of inputs that are called as a signature of the graph calls them."""
     check_mapping(shapes)
     tensors: dict[str, set[str]] = {}
@@ -24,7 +24,7 @@ def by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
             tensors.setdefault(key, set()).add(canonical(tensor))
     return {
         min(tensors[name]) if name not in graph and len(tensors.get(name, ())) == 1 else name: sizes
-        for name, sizes in shapes.items()
+        for name, sizes in (shapes or {}).items()
     }
 
 

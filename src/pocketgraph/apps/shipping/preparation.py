@@ -47,7 +47,7 @@ def prepared(
     Raises:
         UsageError: the model is made of decision trees, or there are no such inputs.
     """
-    how, shapes = dict(reading), by_tensor(graph, shapes or {})
+    how, shapes = dict(reading), by_tensor(graph, shapes)
     check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)

@@ -169,7 +169,7 @@ def ship(
     if left := [] if outputs or graph.outputs or graph.signatures else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     whole = graph
-    graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
+    graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes)
     work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
     work.app_names = names_told(labels, source, whole, work.numbers, notify_once)
     if labels is None and not work.app_names and work.outputs[0] not in work.numbers:  # in a file beside the model

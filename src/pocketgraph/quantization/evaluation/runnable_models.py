@@ -161,9 +161,7 @@ class GraphModel:
         check_names(graph, outputs or (), is_fed=False)
         self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))
         own = {
-            name: size
-            for name, size in by_tensor(graph, stated or {}).items()
-            if not name or node_name(name) in graph.nodes
+            name: size for name, size in by_tensor(graph, stated).items() if not name or node_name(name) in graph.nodes
         }
         self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))

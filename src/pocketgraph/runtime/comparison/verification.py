@@ -254,7 +254,7 @@ def _named(
     """
     inputs = [node_name(name) for name in needed_placeholders(model.graph, wanted)]
     found = {}
-    check_mapping(shapes or {})
+    check_mapping(shapes)
     for name, shape in (shapes or {}).items():
         if not name and len(inputs) != 1:
             raise UsageError(

@@ -114,13 +114,13 @@ def _as_large_as_pictures(graph: Graph, label: str, dims: Sequence[int | None]) 
     return (SIDE, SIDE, dims[2]) if is_one_picture and leads_to_picture_ops(graph, label) else dims
 
 
-def check_mapping(shapes: Mapping[str, Sequence[int]]) -> None:
+def check_mapping(shapes: Mapping[str, Sequence[int]] | None) -> None:
     """Refuses sizes that come without the inputs' names.
 
     Raises:
         UsageError: they do.
     """
-    if not isinstance(shapes, Mapping):
+    if shapes is not None and not isinstance(shapes, Mapping):
         raise UsageError(
             f"shapes are a mapping of input names to sizes, not a {type(shapes).__name__}",
             hint='as {"x": (1, 224, 224, 3)}; the name "" is the only input\'s',
