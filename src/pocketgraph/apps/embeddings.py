@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
-from pocketgraph.apps.retraining.example_lists import Example
+from pocketgraph.apps.retraining.example_lists import Example, check_classes
 from pocketgraph.apps.retraining.photo_features import PhotoFeatures
 from pocketgraph.datasets import file_lists
 from pocketgraph.datasets.class_labels import label_of
@@ -61,25 +61,30 @@ class Embeddings:
         write_atomically(path, made.getvalue())
 
 
-def photos_in(folder: str, warn: Notify = unheard) -> list[Example]:
-    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels, and of those
-    inside these, of which ``warn`` is told.
+def photos_in(folder: str, warn: Notify = unheard, *, has_labels: bool = False) -> list[Example]:
+    """The photos of a folder, which have no label, and of the folders in it, whose names are the labels where it
+    ``has_labels``, and of those inside these, of which ``warn`` is told.
 
     Raises:
         FormatError: there is no such folder.
-        UsageError: there is no photo.
+        UsageError: there is no photo, or what should be labels are parts of a data set, as "train".
     """
     if not os.path.isdir(folder):
         raise no_folder(folder)
     found = [Example(os.path.join(folder, name), "", "") for name in file_lists.names_in(folder, file_lists.SUFFIXES)]
     names = [name for name in sorted(os.listdir(folder)) if not name.startswith(file_lists.HIDDEN)]
     inner = [(os.path.join(folder, name), label_of(name)) for name in names]
+    deep: dict[str, str] = {}
     for place, label in inner:
         if os.path.isdir(place):
             files = [file for file in file_lists.files_in(place) if file_lists.is_picture(file)]
             found += [Example(file, label, "") for file in files]
             if deeper := file_lists.told_deeper(place, files):
-                warn(deeper)
+                deep[place] = deeper
+    if deep and has_labels:
+        check_classes(folder, {one.label for one in found if one.label}, next(iter(deep)))
+    for deeper in deep.values():
+        warn(deeper)
     if not found:
         places = [folder, *(place for place, _ in inner if os.path.isdir(place))]
         hears = any(file_lists.is_recording(file) for place in places for file in os.listdir(place))
@@ -114,7 +119,7 @@ def embed(
     """
     if isinstance(photos, (str, os.PathLike)):
         folder = os.fspath(photos)
-        examples = photos_in(folder, notify or unheard)
+        examples = photos_in(folder, notify or unheard, has_labels=True)
     else:
         folder, examples = "", [Example(path, "", "") for path in photos]
     how = {name: value for name, value in how.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets.class_labels import label_of
@@ -29,6 +29,7 @@ MOST_OF_A_CLASS = (1 << 27) - 1
 FEW = 20
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 """Folders of these names hold parts of a data set, and the folders of the classes are inside."""
+CLASSES_INSIDE = "give a folder whose folders are the classes, as {} may be"
 CATEGORIES = ("training", "testing", "validation")
 
 
@@ -131,17 +132,26 @@ def examples_of(
         elif len(files) < FEW:
             warn(f"'{name}' has less than {FEW} examples, which may cause issues")
         found[label] = [Example(path, label, category_of(path, testing, validation)) for path in files]
-    hint = f"give a folder whose folders are the classes, as {deep} may be" if deep else "make one folder a class in it"
-    if not found or (deep and found.keys() <= PARTS):
-        raise UsageError(f"No valid folders of images found at {folder}", hint=hint)
+    check_classes(folder, found, deep)
     if len(found) == 1:
         raise UsageError(
             f"Only one valid folder of images found at {folder} - multiple classes are needed for classification.",
-            hint=hint if deep else "",
+            hint=CLASSES_INSIDE.format(deep) if deep else "",
         )
     for label, entries in found.items():
         check_counts(label, entries)
     return list(found), [entry for entries in found.values() for entry in entries]
+
+
+def check_classes(folder: str, labels: Collection[str], deep: str) -> None:
+    """Refuses a folder without ``labels``, or of the parts of a data set, of which ``deep`` has folders inside.
+
+    Raises:
+        UsageError: it is such.
+    """
+    if not labels or (deep and PARTS.issuperset(labels)):
+        hint = CLASSES_INSIDE.format(deep) if deep else "make one folder a class in it"
+        raise UsageError(f"No valid folders of images found at {folder}", hint=hint)
 
 
 def check_shares(testing: float, validation: float) -> None:

@@ -181,7 +181,7 @@ def check_dataset(
     place = os.fspath(folder)
     examples = [
         Example(entry.path, entry.label, category_of(entry.path, testing, validation))
-        for entry in photos_in(place, notify)
+        for entry in photos_in(place, notify, has_labels=True)
         if entry.label
     ]
     if not examples:
