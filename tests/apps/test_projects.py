@@ -685,7 +685,7 @@ def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -
     assert facts["inputs"][0]["shape"] == [1, 6, 4, 3]
     other = parse(text.replace("size, T=float", "size, T=float, align_corners=true"))
     notes = make_project("pi", other, tmp_path / "other").notes
-    assert any("it does so by align_corners=true, the project without" in note for note in notes)
+    assert any("it resizes with align_corners=true and the app without" in note for note in notes)
     save(parse(text), tmp_path / "net.pb")
     pocketgraph.ship(tmp_path / "net.pb", tmp_path / "shipped")
     make_project("pi", tmp_path / "shipped" / "model.tflite", tmp_path / "finished")

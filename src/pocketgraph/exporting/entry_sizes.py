@@ -32,7 +32,8 @@ def check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -
     if unused:
         known = list(dict.fromkeys(port.name for entry in entries for port in entry.inputs))
         name = next(iter(unused))
-        hint = did_you_mean(name, known) or (f"there are {', '.join(known)}, an option each" if known else "")
+        there = f"the model takes {', '.join(known)}: {option('input_shape', 'shapes')}=NAME:SIZES once for each"
+        hint = did_you_mean(name, known) or (there if known else "")
         raise UsageError(f"there is no input '{name}' to give a shape", hint=hint)
 
 
@@ -157,7 +158,7 @@ def as_large_as_resized(model: ExportModel, made_of: Graph) -> tuple[ExportModel
         own = graph_resizing(made_of, port.tensor) if is_open else None
         if own is not None:
             how = (
-                f"; it does so by {own.special}, the project without, so pixels differ a little" if own.special else ""
+                f"; it resizes with {own.special} and the app without, so pixels differ a little" if own.special else ""
             )
             notes.append(
                 f"pictures are {own.width} x {own.height}, as the graph resizes those of '{port.name}' to that{how}"

@@ -50,7 +50,7 @@ def help_with_refusal(model: ExportModel, target: str, reasons: Mapping[str, str
     setting = f"{option('feed', 'values')}="
     sized = [name for name in names if KNOWN in (reason := reasons.get(name, "")) and setting not in reason]
     ways = [
-        f"{setting}{name}=1, or what else it is, sets what decides that for good"
+        f"{setting}{name}=1, or the number that you feed, fixes '{name}' in the file, so that this is known"
         for name in _deciding_numbers(graph, entry, sized)
     ]
     if len(model.entries) == 1 and all(node.op not in BINARY_SWITCHES for node in graph):  # no cut inside a loop
