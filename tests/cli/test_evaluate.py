@@ -519,7 +519,7 @@ def test_sizes_that_a_model_leaves_open_can_be_said(tmp_path: pathlib.Path, caps
     ("said", "words"),
     [
         ("serie:1,3,4", "the graph has no node 'serie'"),
-        ("1,3,5", "'x' is [?,?,4], not [1,3,5]"),
+        ("1,3,5", "=x:1,3,5 does not fit: 'x' is [?,?,4]; numbers can be given only where"),
         ("axis:1", "the model has no input 'axis'"),
         ("a,b", "is not NAME:1,224,224,3"),
     ],

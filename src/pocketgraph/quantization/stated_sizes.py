@@ -68,7 +68,7 @@ def check_declared(name: str, dims: Sequence[int | None] | None, sizes: Sequence
         return
     raise UsageError(
         f"{_told(name, sizes)} does not fit: '{name}' is {Shape(dims)}",
-        hint="give a number for each question mark",
+        hint="numbers can be given only where it has a question mark",
     )
 
 
