@@ -780,6 +780,23 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
     assert found.form in ("float16", "float")
 
 
+def test_what_ships_in_half_precision_passes_the_command_that_is_printed(tmp_path: pathlib.Path) -> None:
+    """One weight of each channel is so large that eight bits leave nothing of the others."""
+    w = np.random.default_rng(0).normal(size=(64, 512)).astype(np.float32)
+    w[0], scale = 1000, np.r_[np.float32(1e-6), np.ones(63, np.float32)]
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,64])
+        scaled = Mul(x, scale, T=float)
+        y = MatMul(scaled, w, T=float)
+    """)
+    pocketgraph.save(Graph([*graph, const("scale", scale), const("w", w)]), tmp_path / "net.pb")
+    found = ship(tmp_path / "net.pb", tmp_path / "out")
+    assert found.form == "float16"
+    command = found.commands[0].split()
+    assert command[:2] == ["pocketgraph", "verify"]
+    assert call(*command[1:]) == 0
+
+
 def test_a_form_that_is_larger_than_floats_and_no_faster_does_not_ship(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,16 +238,29 @@ def test_eight_bit_models_are_judged_by_agreement_divergence_and_noise() -> None
     assert not verify(network(), eight_bits("[[159, 191], [223, 255]]"), feeds)
 
 
-def test_files_of_half_precision_are_judged_as_those_of_eight_bits_are(tmp_path: pathlib.Path) -> None:
-    graph = Graph([
-        *parse("x = Placeholder(dtype=float, shape=[1, 8])"),
-        const("w", np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)),
-        *parse("y = MatMul(x, w, T=float)"),
-    ])  # fmt: skip
-    export(graph, tmp_path / "half.tflite", mode="float16")
-    report = verify(graph, tmp_path / "half.tflite")
+def test_files_of_half_precision_may_be_off_by_what_rounding_weights_makes(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(64, 64)).astype(np.float32)
+
+    def product(noise: float) -> Graph:
+        values = (weights + noise * rng.normal(size=weights.shape)).astype(np.float32)
+        x, y = parse("x = Placeholder(dtype=float, shape=[1, 64])"), parse("y = MatMul(x, w, T=float)")
+        return Graph([*x, const("w", values), *y])
+
+    graph, half, wrong, codes = product(0), *(tmp_path / f"{name}.tflite" for name in ("half", "wrong", "codes"))
+    export(graph, half, mode="float16")
+    export(product(0.1), wrong, mode="float16")  # some 19 dB
+    export(graph, codes, mode="dynamic")
+    report = verify(graph, half)
     assert report.outputs[0].largest_relative > 1e-4
     assert report, report
+    assert report.standard == "within 0.02 of the largest magnitude"
+    assert not verify(graph, wrong)
+    assert verify(graph, wrong).outputs[0].snr > 15  # the standard of eight bits would do
+    assert not verify(half, wrong)
+    assert verify(half, wrong).tolerance == 1e-4
+    assert verify(half, codes)
+    assert verify(codes, half).is_eight_bit
 
 
 def test_two_eight_bit_models_of_one_kind_are_held_to_the_float_standard() -> None:

@@ -25,8 +25,6 @@ def judging_command(
     outputs: Sequence[str],
     data: str | os.PathLike[str] | None,
     options: Mapping[str, Any],
-    *,
-    is_float16: bool,
 ) -> str:
     """What shows again how near the file is to the graph, by what it was judged by here.
 
@@ -35,11 +33,10 @@ def judging_command(
         outputs: the outputs that ship.
         data: what it was judged on; None for made-up inputs.
         options: of ``evaluate``, by name; None for those that were not given.
-        is_float16: whether the file has weights of sixteen bits.
     """
     paths = " ".join(quoted_path(os.path.join(folder, name)) for name in (FROZEN, MODEL))
     if data is None:
-        return f"pocketgraph verify {paths}" + (" --tolerance=0.01" if is_float16 else "")
+        return f"pocketgraph verify {paths}"
     given = {"data": data, **options, "outputs": ",".join(outputs)}
     said = {name: f"{value:g}" if isinstance(value, float) else str(value)
             for name, value in given.items()

@@ -388,7 +388,7 @@ class _Work:
         result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
         options: dict[str, Any] = {"labels": self.labels, **self.reading, "skip": skip or None, "limit": limit or None}
         result.commands = [] if self.problem else [
-            judging_command(self.folder, self.outputs, self.data, options, is_float16=result.form == "float16")
+            judging_command(self.folder, self.outputs, self.data, options)
         ]  # fmt: skip
         result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
         boxes, unseen = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)

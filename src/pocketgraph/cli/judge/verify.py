@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 )
 @click.option("--outputs", "-o", default="", help="Comma list of tensors to compare. Default: the likely outputs of A.")
 @click.option(
-    "--tolerance", type=float, help="Largest difference, as a share of A's largest magnitude. Default: 1e-4; eight-bit "
-    "models, and files of half precision, by agreement of the top class, KL divergence and signal-to-noise ratio.",
+    "--tolerance", type=float, help="Largest difference, a share of A's largest magnitude. Default: 1e-4; 0.02 for a "
+    "file of half precision; eight-bit: by agreement of the top class, KL divergence and signal-to-noise ratio.",
 )  # fmt: skip
 @click.option("--top1", type=float, help="Least share of rows with the same largest element, e.g. 0.99.")
 @click.option("--runs", type=int, help="How many sets of made-up feeds; default: 2.")

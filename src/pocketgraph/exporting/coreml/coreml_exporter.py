@@ -26,11 +26,12 @@ from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.graph.tensor import Array
 from pocketgraph.package_data import text_beside
+from pocketgraph.runtime.comparison.compare import HALF_TOLERANCE
 from pocketgraph.runtime.session import Session
 from pocketgraph.version import VERSION
 
 SUFFIX = ".mlpackage"
-TOLERANCES = {"float32": 1e-4, "float16": 0.02}
+TOLERANCES = {"float32": 1e-4, "float16": HALF_TOLERANCE}
 """The largest difference from the reference engine, as a share of the peak."""
 CHECKED_HERE = (
     "Core ML itself runs on macOS and iOS alone. What was written was read back and computed by its operators' "

@@ -15,12 +15,12 @@ from pocketgraph.exporting.tflite.open_size_programs import Opened
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.batch_proof import with_proven_batch
-from pocketgraph.runtime.comparison.compare import compared
+from pocketgraph.runtime.comparison.compare import HALF_TOLERANCE, compared
 from pocketgraph.runtime.session import Session
 
 DIFFERS = "LiteRT did not give the same with others"
 UNPROVEN = "with others the graph gives NaN or infinity for made-up inputs, which proves nothing"
-TOLERANCES = {"float32": 1e-4, "float16": 0.02, "dynamic": 0.05, "static": 0.05}
+TOLERANCES = {"float32": 1e-4, "float16": HALF_TOLERANCE, "dynamic": 0.05, "static": 0.05}
 """The largest difference, as a share of the peak, of float32 and float16; the mean one of eight bits."""
 Run: TypeAlias = Callable[[Feeds], Mapping[str, Array]]
 """Runs a file; its outputs as numbers, in the types that the graph has."""

@@ -14,6 +14,8 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import are_picks
 
 TOLERANCE = 1e-4
+HALF_TOLERANCE = 0.02
+"""For weights rounded to half precision beside those of float32, as a share of the peak."""
 LEAST_FINITE = 0.5  # of an output's elements; masks of attention and logarithms of 0 make some infinite
 Result = TypeVar("Result")
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor
-from pocketgraph.graph.dtype import HALF, INT8, UINT8
+from pocketgraph.graph.dtype import HALF, INT8, UINT8, DType
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.node import find_source
@@ -38,7 +38,8 @@ class ComparedModel:
     Attributes:
         graph: the model; for an ONNX file its inputs, its outputs, and which of them depend on which.
         is_file: whether it has inputs and outputs of its own, and no tensors in between to feed or fetch.
-        is_eight_bit: whether it stores weights in eight bits, or computes with them; or, a file, in half precision.
+        is_eight_bit: whether it stores weights in eight bits, or computes with them.
+        is_half: whether it is a file that holds weights rounded to half precision.
 
     Raises:
         FormatError: the file is damaged.
@@ -55,8 +56,9 @@ class ComparedModel:
             any(map(EIGHT_BIT.match, ops))
             or LITERT_QUANTIZE in ops
             or any(map(_has_scales, self.graph))
-            or (self.is_file and any(_is_coded(node) for node in self.graph))
+            or (self.is_file and any(_holds(node, INT8, UINT8) for node in self.graph))
         )
+        self.is_half = self.is_file and any(_holds(node, HALF) for node in self.graph)
 
     def run(self, fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
         """What the fetches are, as numbers, for feeds that are numbers."""
@@ -78,11 +80,10 @@ class ComparedModel:
         self._session.close()
 
 
-def _is_coded(node: Node) -> bool:
-    """Whether a node of a file holds weights of eight bits or fewer, which an operator reads as they are, or rounded to
-    half precision."""
+def _holds(node: Node, *dtypes: DType) -> bool:
+    """Whether a node of a file holds weights of one of these types, which an operator reads as they are."""
     value = node.attrs.get("value") if node.op == "Const" else None
-    return isinstance(value, Tensor) and value.size >= FEWEST_CODED and value.dtype in (INT8, UINT8, HALF)
+    return isinstance(value, Tensor) and value.size >= FEWEST_CODED and value.dtype in dtypes
 
 
 def _has_scales(node: Node) -> bool:

@@ -18,7 +18,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.passes.training_switches import training_switches
-from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference
+from pocketgraph.runtime.comparison.compare import HALF_TOLERANCE, TOLERANCE, Difference
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model, reached, weights_cut_off
 from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.comparison_report import Report
@@ -71,8 +71,9 @@ def verify(
         outputs: the tensors to compare; by default the outputs that ``a`` declares or is likely to have and ``b``
             has too, whatever its name where both have one.
         tolerance: the largest difference that passes, as a share of the largest magnitude of the output in ``a``; by
-            default 1e-4, or what a change of each of its weights by the last bit makes, at most ten times as much;
-            for eight-bit models agreement, divergence and signal-to-noise ratio on the feeds.
+            default 1e-4, or what a change of each of its weights by the last bit makes, at most ten times as much,
+            and 0.02 where just one is a file of half precision; for eight-bit models agreement, divergence and
+            signal-to-noise ratio on the feeds.
         top1: the least share of rows whose largest element must be the same.
         runs: how many sets of made-up feeds.
         seed: for made-up feeds.
@@ -132,10 +133,11 @@ def verify(
             is_idle = again.prove_nothing(again.unanswered(heads))
             both.pairs |= again.pairs
             wanted = [*wanted, *heads]
+        usual = HALF_TOLERANCE if first.is_half != second.is_half else TOLERANCE
+        limit = usual if tolerance is None else tolerance
         larger: dict[str, float] = {}
         if tolerance is None and not is_eight_bit and not first.is_file:
-            larger = _limits_by_rounding(first, {name: both.pairs[name] for name in depending}, both.fed)
-    limit = TOLERANCE if tolerance is None else tolerance
+            larger = _limits_by_rounding(first, {name: both.pairs[name] for name in depending}, both.fed, limit)
     found = {
         name: judged(name, pair, larger.get(name, limit), top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in both.pairs.items()
@@ -153,7 +155,9 @@ def verify(
     )  # fmt: skip
 
 
-def _limits_by_rounding(model: ComparedModel, pairs: Mapping[str, Pairs], fed: Sequence[Feeds]) -> dict[str, float]:
+def _limits_by_rounding(
+    model: ComparedModel, pairs: Mapping[str, Pairs], fed: Sequence[Feeds], limit: float
+) -> dict[str, float]:
     """The tolerances that rounding in any engine makes larger, by output; see ``moves_by_rounding``."""
 
     def run_changed() -> list[dict[str, Array]]:
@@ -161,7 +165,7 @@ def _limits_by_rounding(model: ComparedModel, pairs: Mapping[str, Pairs], fed: S
             return [dict(zip(pairs, moved.run(list(pairs), feeds), strict=True)) for feeds in fed]
 
     numeric = {name: pair for name, pair in pairs.items() if pair and pair[0][0].dtype.kind in "fV"}
-    limits = dict.fromkeys(numeric, TOLERANCE)
+    limits = dict.fromkeys(numeric, limit)
     return larger_limits(moves_by_rounding(numeric, limits, run_changed), limits)
 
 
