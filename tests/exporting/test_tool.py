@@ -28,6 +28,7 @@ from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime import Session
 
 DENSE = parse("""
@@ -486,6 +487,35 @@ def test_sizes_that_a_model_cannot_compute_are_told_with_those_that_it_can() -> 
     assert opened(graph, outputs=["row"], shapes={"x": (2, 14, 56, 1)}).main.outputs[0].sizes == (2, 784)
 
 
+@pytest.mark.parametrize("is_longer", ["Const(bool false)", "Greater(length, ten, T=int32)"])
+def test_what_a_branch_cannot_compute_that_is_not_taken_refuses_no_sizes(is_longer: str) -> None:
+    """A row is cut where it is longer than ten, else filled."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, ?])
+        length = Size(x, T=float, out_type=int32)
+        ten = Const(int32 10)
+        is_longer = {is_longer}
+        ways = Switch(x, is_longer, T=float)
+        begin = Const(int32 [0, 0])
+        size = Const(int32 [1, 10])
+        cut = Slice(ways:1, begin, size, T=float, Index=int32)
+        more = Const(int32 [[0, 0], [0, 5]])
+        filled = Pad(ways:0, more, T=float, Tpaddings=int32)
+        row = Merge(cut, filled, T=float, N=2)
+        both = Slice(x, begin, size, T=float, Index=int32)
+        y = Relu(row, T=float)
+        far = Const(int32 [0, 5])
+        end = Const(int32 [0, 0])
+        steps = Const(int32 [1, 1])
+        behind = StridedSlice(x, far, end, steps, T=float, Index=int32, begin_mask=1, end_mask=3)
+    """)
+    for outputs in (["y"], ["y", "behind"]):  # of several, one may be empty
+        assert opened(graph, outputs=outputs, shapes={"x": (1, 5)}).main.inputs[0].sizes == (1, 5)
+    for output, said in (("both", "node 'both': Slice cannot take"), ("behind", "'behind:0' would be empty")):
+        with pytest.raises(UsageError, match=said):
+            opened(graph, outputs=[output], shapes={"x": (1, 5)})
+
+
 def test_sizes_are_said_by_a_signatures_names_or_the_tensors_also_where_outputs_are_named() -> None:
     """As a page that detects names them, which chooses the outputs itself."""
     graph = DENSE.replace(signatures={"serving_default": Signature({"given": "x:0"}, {"made": "y:0"})})
@@ -646,6 +676,9 @@ def test_borders_that_a_side_is_too_short_to_mirror(mode: str, reach: int, tmp_p
         m = MirrorPad(t, p, T=float, Tpaddings=int32, mode="{mode}")
         y = Relu(m, T=float)
     """)
+    told = rf"'m'\): a border of {reach + 1} round a side of 4, of which {mode} mirrors {reach} at most"
+    with pytest.raises(UsageError, match=rf"{told} \(larger inputs have larger sides: shapes\)"):
+        pocketgraph.export(with_shapes(graph, {"x": (1, 8, 8, 1)}), tmp_path / "net.tflite")
     told = rf"does not fit the model: node 'm': MirrorPad .*: borders of {reach + 1} and 0 do not mirror a side of 4"
     with pytest.raises(UsageError, match=told):
         pocketgraph.export(graph, tmp_path / "net.tflite", shapes={"x": (1, 8, 8, 1)})

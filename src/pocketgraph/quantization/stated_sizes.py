@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pocketgraph.errors import GraphError, UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.order import inside_loops, on_branches
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.feeding.default_tensors import needed_placeholders
@@ -103,13 +104,20 @@ def _told(name: str, sizes: Sequence[int]) -> str:
 
 
 def _problem(graph: Graph, outputs: Sequence[str], given: Mapping[str, tuple[int, ...]]) -> str:
-    """What fails with these sizes; nothing where nothing is certain to."""
+    """What fails with these sizes; nothing where nothing is certain to, as of what a branch or a loop may not
+    come to, and of what is the same with any sizes."""
     feeds = {
         canonical(name): (graph.producer(name).dtype("dtype", FLOAT), Shape(sizes)) for name, sizes in given.items()
     }
-    try:
-        known = infer(graph, feeds, outputs=outputs, strict=True, complete=False)
-    except GraphError as error:
-        return str(error)
-    empty = [name for name in outputs if 0 in (known.shape(canonical(name)).dims or ())]
-    return f"'{empty[0]}' would be empty, {known.shape(canonical(empty[0]))}" if empty else ""
+    known = infer(graph, feeds, outputs=outputs, complete=False)
+    results = {name: known.shape(name) for name in map(canonical, outputs)}
+    is_empty = all(0 in (shape.dims or ()) for shape in results.values())
+    if not known.problems and not is_empty:
+        return ""
+    of_any = infer(graph, outputs=outputs, complete=False)
+    ways, loops = on_branches(graph), inside_loops(graph)
+    for name, problem in known.problems.items():
+        if name not in of_any.problems and not ways.get(name) and name not in loops:
+            return f"node '{name}': {problem}"
+    emptied = [name for name in results if is_empty and 0 not in (of_any.shape(name).dims or ())]
+    return f"'{emptied[0]}' would be empty, {results[emptied[0]]}" if emptied else ""
