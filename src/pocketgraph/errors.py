@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 AGAIN = "copy, download or write it again"
 """What to do with a file that is damaged."""
@@ -45,6 +45,20 @@ def option(name: str, in_python: str = "") -> str:
     """
     flag = _flag_of(name, in_python) if _flag_of is not None else ""
     return flag or in_python or name.replace("-", "_")
+
+
+def shapes_option(sizes: Mapping[str, Sequence[int | str]]) -> str:
+    """How a caller states these sizes of inputs: with a flag for each input, or with one argument in Python.
+
+    >>> shapes_option({"word": (1,), "pictures:0": (1, "N", "N", 3)})
+    'shapes={"word": (1,), "pictures": (1, N, N, 3)}'
+    """
+    called = option("input_shape", "shapes")
+    told = {name.removesuffix(":0"): list(map(str, given)) for name, given in sizes.items()}
+    if called.startswith("-"):
+        return " ".join(f"{called}={name}:{','.join(given)}" for name, given in told.items())
+    pairs = [f'"{name}": ({", ".join(given)}{"," * (len(given) == 1)})' for name, given in told.items()]
+    return f"{called}={{{', '.join(pairs)}}}"
 
 
 def command_on_model(command: str, words: str = "") -> str:

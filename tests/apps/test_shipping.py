@@ -646,7 +646,7 @@ def test_a_made_up_size_of_pictures_is_said(tmp_path: pathlib.Path) -> None:
     pocketgraph.save(parse(text), tmp_path / "net.pb")
     made = ship(tmp_path / "net.pb", tmp_path / "out")
     (said,) = [each for each in made.unknown if "size of the pictures for 'x'" in each]
-    assert "judged and timed at 224 x 224; shapes=x:1,224,224,3 says" in said
+    assert 'judged and timed at 224 x 224; shapes={"x": (1, 224, 224, 3)} says' in said
     made = ship(tmp_path / "net.pb", tmp_path / "other", shapes={"x": (1, 32, 32, 3)})
     assert not any("size of the pictures" in each for each in made.unknown)
 

@@ -149,7 +149,7 @@ def test_a_network_that_resizes_pictures_itself_is_proposed_that_size() -> None:
     assert synthetic_shapes(parse(text.replace("SHAPE", "2,?,40,3")), ["y"]) == {"x": (2, 12, 40, 3)}
     with pytest.raises(UsageError) as caught:
         fit(parse(text.replace("SHAPE", "?,?,?,3")))
-    assert "x:1,12,9,3" in caught.value.hint
+    assert "(1, 12, 9, 3)" in caught.value.hint
 
 
 def test_gray_pictures_that_get_their_channel_from_the_graph_are_several() -> None:

@@ -101,7 +101,7 @@ def test_an_output_without_a_shape_is_not_blamed_for_what_it_is_computed_from(tm
 def test_sizes_are_asked_for_where_made_up_ones_leave_nothing() -> None:
     """As of pairs of neighbours, of which one step has none."""
     model = opened(parse("x = Placeholder(dtype=float, shape=[?,?,3])\ny = Relu(x, T=float)"))
-    asked = "say how large its inputs are: shapes=x:N,N,3, with numbers for N"
+    asked = 'say how large its inputs are: shapes={"x": (N, N, 3)}, with numbers for N'
     assert help_with_refusal(model, "tflite", {"y": f"{EMPTY}, here [1, 0, 3]"}) == asked
     assert help_with_refusal(model, "tflite", {"y": "LiteRT has nothing for it"}) != asked
 

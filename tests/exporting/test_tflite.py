@@ -617,7 +617,7 @@ def test_a_long_list_of_missing_operators_is_cut_short(tmp_path: pathlib.Path) -
 def test_a_length_that_is_made_up_is_told_with_how_to_choose_it() -> None:
     text = "words = Placeholder(dtype=float, shape=SHAPE)\ny = Relu(words, T=float)"
     sequence = opened(parse(text.replace("SHAPE", "[?,?,2]")))
-    assert how_to_fix(sequence.main) == "; shapes=words:1,N,2 chooses how long it is"
+    assert how_to_fix(sequence.main) == '; shapes={"words": (1, N, 2)} chooses how long it is'
     for shape in ("[?,5,2]", "[]"):  # an open batch needs no choice
         assert how_to_fix(opened(parse(text.replace("SHAPE", shape))).main) == ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import re
 import stat
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.stated_sizes import check_declared
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime import Session
 
@@ -464,7 +466,7 @@ def test_no_other_inputs_are_named_where_there_are_none_and_each_once() -> None:
         opened(DENSE, values={"x": np.ones((1, 3), np.float32)}, shapes={"foo": (1,)})
     signature = Signature({"given": "x:0"}, {"made": "y:0"})
     graph = DENSE.replace(signatures={"serving_default": signature, "again": signature})
-    with pytest.raises(UsageError, match="the model takes given: shapes=NAME:SIZES once for each"):
+    with pytest.raises(UsageError, match=r'the model takes given: shapes={"given": \(SIZES,\)}'):
         opened(graph, shapes={"foo": (1,)})
 
 
@@ -478,13 +480,20 @@ def test_sizes_that_a_model_cannot_compute_are_told_with_those_that_it_can() -> 
         steps = Const(int32 [1, 1])
         cut = StridedSlice(x, begin, end, steps, T=float, Index=int32, begin_mask=1, end_mask=1)
     """)
-    for outputs, size, said in (
-        (["row"], 20, r"=x:1,20,20,1 does not fit the model: node 'row': .*; shapes=x:1,28,28,1 fits"),
-        (["cut"], 8, r"=x:1,8,8,1 does not fit the model: 'cut:0' would be empty, .*; shapes=x:1,224,224,1 fits"),
+    for output, size, said, fitting in (
+        ("row", 20, "node 'row': .*", 28),
+        ("cut", 8, "'cut:0' would be empty, .*", 224),
     ):
-        with pytest.raises(UsageError, match=said):
-            opened(graph, outputs=outputs, shapes={"x": (1, size, size, 1)})
+        with pytest.raises(UsageError) as caught:
+            opened(graph, outputs=[output], shapes={"x": (1, size, size, 1)})
+        assert re.fullmatch(
+            rf'shapes={{"x": \(1, {size}, {size}, 1\)}} does not fit the model: {said}', caught.value.what
+        )
+        assert caught.value.hint == f'shapes={{"x": (1, {fitting}, {fitting}, 1)}} fits'
     assert opened(graph, outputs=["row"], shapes={"x": (2, 14, 56, 1)}).main.outputs[0].sizes == (2, 784)
+    for of in (None, (None, None, None, 1)):
+        with pytest.raises(UsageError, match=r"-1\)}: a size is 0 or more; give what it is when the model runs"):
+            check_declared("x", of, (1, 28, -1))
 
 
 @pytest.mark.parametrize("is_longer", ["Const(bool false)", "Greater(length, ten, T=int32)"])

@@ -34,16 +34,17 @@ def test_open_sizes_are_named_where_a_shape_is_not_known() -> None:
     """)
     with pytest.raises(UsageError, match="only known when running") as error:
         float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 1, 4)})
-    assert "say how large its inputs are: shapes=steps:N,N,3 shapes=state:1,N,4, with numbers for N" in str(error.value)
+    asked = 'shapes={"steps": (N, N, 3), "state": (1, N, 4)}, with numbers for N'
+    assert f"say how large its inputs are: {asked}" in str(error.value)
     assert float_program(graph, ["y"], {"steps": (1, 20, 3), "state": (1, 20, 4)}).outputs
 
 
 @pytest.mark.parametrize(
-    ("shape", "asked"), [((None, 8), "x:N,8"), ((None, None), "x:N,N"), ((2, 8), ""), ((None,), ""), ((), "")]
+    ("shape", "asked"), [((None, 8), "(N, 8)"), ((None, None), "(N, N)"), ((2, 8), ""), ((None,), ""), ((), "")]
 )
 def test_sizes_are_asked_for_where_rows_leave_one_open(shape: tuple[int | None, ...], asked: str) -> None:
     hint = size_hint({"x:0": shape})
-    assert hint == (f"say how large its inputs are: shapes={asked}, with numbers for N" if asked else "")
+    assert hint == (f'say how large its inputs are: shapes={{"x": {asked}}}, with numbers for N' if asked else "")
 
 
 @pytest.mark.parametrize("form", ["tflite", "pb"])

@@ -81,10 +81,12 @@ def test_samples_of_other_sizes_than_a_files_are_refused_by_name(tmp_path: pathl
     )
     file = open_model(tmp_path / "m.tflite")
     assert file.run([short["series"][:1], short["length"][:1]])[0].shape == (1, 3)
-    said = r"m\.tflite: the input 'series' takes \[1, 5, 4\] and gets \[1, 7, 4\]; cut or fill .*=series:1,7,4"
+    said = r"m\.tflite: the input 'series' takes .1, 5, 4. and gets .1, 7, 4.; cut or fill .*={\"series\": \(1, 7, 4\)}"
     with pytest.raises(UsageError, match=said):
         file.run([long["series"][:1], long["length"][:1]])
-    with pytest.raises(UsageError, match=r"the model takes \[1, 5, 4\]; cut or fill .* shapes=series:1,7,4"):
+    with pytest.raises(
+        UsageError, match=r"the model takes \[1, 5, 4\]; cut or fill .* shapes={\"series\": \(1, 7, 4\)}"
+    ):
         pocketgraph.evaluate(tmp_path / "m.tflite", long)
 
 

@@ -75,7 +75,7 @@ def test_the_length_of_recordings_is_asked_for_and_taken(open_graph: Graph, tmp_
     with pytest.raises(UsageError) as error:
         pocketgraph.export(tmp_path / "net.pb", tmp_path / "net.tflite")
     assert "the model leaves sizes open, and 'energies:0' has no elements with waveform [1]" in str(error.value)
-    assert "input_shape=waveform:16000" in error.value.hint
+    assert 'shapes={"waveform": (16000,)}' in error.value.hint
     notes: list[str] = []
     path = tmp_path / "net.tflite"
     made = pocketgraph.export(tmp_path / "net.pb", path, shapes={"waveform": (960,)}, notify=notes.append)

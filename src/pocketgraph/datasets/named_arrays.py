@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.datasets import class_labels
 from pocketgraph.datasets.model_input import SERVING, ModelInput, signature_prefix
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, option, shapes_option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
@@ -152,10 +152,9 @@ def other_sizes_hint(name: str, taken: Sequence[int], given: Sequence[int]) -> s
         taken: the sizes that the model takes.
         given: those of the sample.
     """
-    shape = f"{name.removesuffix(':0')}:{','.join(map(str, given))}"
     return (
         f"cut or fill the samples to {list(taken)}, or, where the graph leaves sizes open, make the file anew with "
-        f"{option('input_shape', 'shapes')}={shape}"
+        f"{shapes_option({name: given})}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_scaling import is_plane
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, shapes_option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
@@ -78,8 +78,7 @@ def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
     if math.prod(inputs[0].shape) == 1:
         raise UsageError(
             "the model does not say how long its recordings are",
-            hint="give an .npz file; export and ship take a size, as in "
-            f"{option('input_shape')}={inputs[0].name.removesuffix(':0')}:16000",
+            hint=f"give an .npz file; export and ship take a size, as in {shapes_option({inputs[0].name: (16000,)})}",
         )
     if is_plane(inputs[0].shape):
         raise UsageError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option, shapes_option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
@@ -32,7 +32,7 @@ def check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) -
     if unused:
         known = list(dict.fromkeys(port.name for entry in entries for port in entry.inputs))
         name = next(iter(unused))
-        there = f"the model takes {', '.join(known)}: {option('input_shape', 'shapes')}=NAME:SIZES once for each"
+        there = f"the model takes {', '.join(known)}: {shapes_option(dict.fromkeys(known, ('SIZES',)))}"
         hint = did_you_mean(name, known) or (there if known else "")
         raise UsageError(f"there is no input '{name}' to give a shape", hint=hint)
 
@@ -49,7 +49,7 @@ def named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Seq
         if len(inputs) != 1:
             raise UsageError(
                 f"there are {counted(len(inputs), 'input')} ({', '.join(inputs)})",
-                hint=f"{option('input_shape', 'shapes')}=NAME:SIZES",
+                hint=shapes_option({"NAME": ["SIZES"]}),
             )
         found[inputs[0]] = found.pop("")
     return found
@@ -141,7 +141,7 @@ def _input(
             f"the graph does not say how many dimensions the input '{name}' has",
             hint=f"set it for good: {option('feed', 'values')}={name}=1"
             if dropout_share(graph, node.name) is not None
-            else f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
+            else f"say it with its sizes, as in {shapes_option({name: (1, 224, 224, 3)})}",
         )
     return Port(
         name, ref, dtype, dims, fitting if fitting and Shape(dims).fits(fitting) else synthetic_sizes(dims, dtype)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option, shapes_option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
@@ -242,10 +242,10 @@ def check_sizes(model: ExportModel, target: str) -> list[str]:
             refused.append(port)
     if refused:
         names = ", ".join(f"'{port.name}' {_shape(port)}" for port in refused)
-        sizes = (f"{port.name}:{','.join(map(str, port.sizes or (1,)))}" for port in refused)
+        sizes = {port.name: port.sizes or (1,) for port in refused}
         raise UsageError(
             f"{target} needs fixed sizes, and the graph leaves some open: {names}",
-            hint="say them: " + " ".join(f"{option('input_shape', 'shapes')}={each}" for each in sizes),
+            hint=f"say them: {shapes_option(sizes)}",
         )
     return notes
 

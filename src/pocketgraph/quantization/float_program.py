@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, command_on_model, option
+from pocketgraph.errors import UsageError, command_on_model, option, shapes_option
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
@@ -239,14 +239,13 @@ def _size_hint(graph: Graph, sizes: Shapes, refusal: Unsupported) -> str:
 def size_hint(declared: Mapping[str, Sequence[int | None]]) -> str:
     """What says how large the inputs of rank 2 and more are that leave a size open; "" where none does."""
     opened = {
-        name.removesuffix(":0"): ",".join("N" if size is None else str(size) for size in shape)
+        name: ["N" if size is None else size for size in shape]
         for name, shape in declared.items()
         if len(shape) > 1 and None in shape
     }
     if not opened:
         return ""
-    given = " ".join(f"{option('input_shape', 'shapes')}={name}:{text}" for name, text in opened.items())
-    return f"say how large its inputs are: {given}, with numbers for N"
+    return f"say how large its inputs are: {shapes_option(opened)}, with numbers for N"
 
 
 def _hint(graph: Graph, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option, shapes_option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.order import inside_loops, on_branches
@@ -65,10 +65,14 @@ def check_declared(name: str, dims: Sequence[int | None] | None, sizes: Sequence
     Raises:
         UsageError: they are, or a size is negative.
     """
-    if (dims is None or Shape(dims).fits(tuple(sizes))) and min(sizes, default=1) >= 0:
+    if min(sizes, default=0) < 0:
+        raise UsageError(
+            f"{shapes_option({name: sizes})}: a size is 0 or more", hint="give what it is when the model runs"
+        )
+    if dims is None or Shape(dims).fits(tuple(sizes)):
         return
     raise UsageError(
-        f"{_told(name, sizes)} does not fit: '{name}' is {Shape(dims)}",
+        f"{shapes_option({name: sizes})} does not fit: '{name}' is {Shape(dims)}",
         hint="numbers can be given only where it has a question mark",
     )
 
@@ -94,13 +98,9 @@ def check_computable(graph: Graph, outputs: Sequence[str], given: Mapping[str, t
     fitting = {name: found[node_name(name)] for name in given if node_name(name) in found}
     fits = len(fitting) == len(given) and not _problem(graph, outputs, fitting)
     raise UsageError(
-        f"{' '.join(_told(*one) for one in given.items())} does not fit the model: {problem}",
-        hint=f"{' '.join(_told(*one) for one in fitting.items())} fits" if fits else "",
+        f"{shapes_option(given)} does not fit the model: {problem}",
+        hint=f"{shapes_option(fitting)} fits" if fits else "",
     )
-
-
-def _told(name: str, sizes: Sequence[int]) -> str:
-    return f"{option('input_shape', 'shapes')}={name.removesuffix(':0')}:{','.join(map(str, sizes))}"
 
 
 def _problem(graph: Graph, outputs: Sequence[str], given: Mapping[str, tuple[int, ...]]) -> str:

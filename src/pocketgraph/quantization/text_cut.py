@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
-from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, option, shapes_option
 from pocketgraph.freezing.tables import empty_tables
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
 from pocketgraph.graph.dtype import COMPLEX64, COMPLEX128, RESOURCE, STRING, VARIANT
@@ -304,8 +304,7 @@ class _Search:
                 fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
                 raise UsageError(
                     f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
-                    hint="export and ship take a size, as in "
-                    f"{option('input_shape')}={self.taken[0].name.removesuffix(':0')}:16000",
+                    hint=f"export and ship take a size, as in {shapes_option({self.taken[0].name: (16000,)})}",
                 )
         many = [cut.tensor for cut in cuts if any(cut.is_open[:1]) or 0 in cut.shape]
         if many:  # nothing pads what has no row for each text

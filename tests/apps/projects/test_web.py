@@ -304,7 +304,7 @@ def test_scores_whose_number_only_a_run_tells(tmp_path: pathlib.Path) -> None:
         axes = Const(int32 [1, 2])
         y = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
     """
-    with pytest.raises(UsageError, match=r"input 'x' as \[\].*=x:1,224,224,3"):
+    with pytest.raises(UsageError, match=r"input 'x' as \[\].*={\"x\": \(1, 224, 224, 3\)}"):
         make_project("web", parse(unstated), tmp_path / "unstated")
 
 

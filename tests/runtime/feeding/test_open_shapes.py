@@ -42,7 +42,7 @@ def test_a_picture_has_the_size_that_the_last_layer_takes(declared: str) -> None
 
 
 def test_where_nothing_tells_the_rank_its_sizes_are_asked_for() -> None:
-    with pytest.raises(UsageError, match=r"how many dimensions the input 'x' has; give .*: shapes=x:1,…"):
+    with pytest.raises(UsageError, match=r"how many dimensions the input 'x' has; give .*: shapes={\"x\": \(1, …\)}"):
         synthetic_shapes(parse("x = Placeholder(dtype=float)\ny = Softmax(x, T=float)"), ["y"])
 
 
@@ -405,7 +405,7 @@ def test_whole_numbers_of_three_colours_are_a_picture(channels: int, side: int, 
         y = Relu(f, T=float)
     """)
     assert synthetic_shapes(model, ["y"]) == {"x": (1, side, side, channels)}
-    with pytest.raises(UsageError, match=rf"shapes=x:1,{side},{side},{channels}"):
+    with pytest.raises(UsageError, match=rf'shapes={{"x": \(1, {side}, {side}, {channels}\)}}'):
         export(model, tmp_path / "out", target="c")
 
 

@@ -23,7 +23,15 @@ from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_input import layout_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import MissingExtraError, RunError, UsageError, command_on_model, option, quoted
+from pocketgraph.errors import (
+    MissingExtraError,
+    RunError,
+    UsageError,
+    command_on_model,
+    option,
+    quoted,
+    shapes_option,
+)
 from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
 from pocketgraph.exporting.entry_sizes import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
@@ -221,7 +229,7 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         scalar = next((port for port in model.main.inputs if port.sizes == ()), None)
         if scalar is None:
             raise
-        sizes = f"say its sizes, as in {option('input_shape', 'shapes')}={scalar.name}:1,224,224,3"
+        sizes = f"say its sizes, as in {shapes_option({scalar.name: (1, 224, 224, 3)})}"
         number = f"set it for good, as in {option('feed', 'values')}={scalar.name}=16000"
         raise UsageError(
             f"the graph states the input '{scalar.name}' as [], and does not run on that: {error.what}",

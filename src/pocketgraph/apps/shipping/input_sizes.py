@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.errors import option, quoted
+from pocketgraph.errors import option, quoted, shapes_option
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
@@ -23,11 +23,10 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
     if not names:
         return ""
     name, sizes = node_name(names[0]), Shape(made[names[0]])
-    said = f"{name}:{','.join(map(str, made[names[0]]))}"
     declared = infer(graph).shape(canonical(name))
     return (
         f"the model leaves sizes of '{name}' open, {declared}, and the file has {sizes}; give {option('data')}, or "
-        f"{option('input_shape', 'shapes')}={said} with the sizes that the app feeds"
+        f"{shapes_option({name: made[names[0]]})} with the sizes that the app feeds"
     )
 
 
@@ -39,7 +38,7 @@ def unsaid_picture_sizes(graph: Graph, outputs: Sequence[str]) -> list[str]:
         dims = known.shape(canonical(name)).dims or ()
         is_made_up = len(dims) == 4 and dims[1] is dims[2] is None and sizes[1] == sizes[2] == SIDE
         if is_made_up and graph_resizing(graph, name) is None:
-            stated = f"{option('input_shape', 'shapes')}={node_name(name)}:{','.join(map(str, sizes))}"
+            stated = shapes_option({node_name(name): sizes})
             said.append(
                 f"the size of the pictures for '{node_name(name)}', which the model leaves open: it was judged and "
                 f"timed at {SIDE} x {SIDE}; {stated} says the app's own"

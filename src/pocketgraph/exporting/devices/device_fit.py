@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import MissingKernelError, PocketgraphError, UsageError, command_on_model, option
+from pocketgraph.errors import MissingKernelError, PocketgraphError, UsageError, command_on_model, option, shapes_option
 from pocketgraph.exporting.devices.advice import Advice, advice
 from pocketgraph.exporting.devices.device_table import Device, chosen_devices, published_models
 from pocketgraph.exporting.devices.family_times import (
@@ -195,7 +195,7 @@ def _check_scalars(model: ExportModel) -> None:
     if scalars:
         raise UsageError(
             f"the graph states the input '{scalars[0].name}' as [], and does not run on that",
-            hint=f"say its sizes, as in {option('input_shape', 'shapes')}={scalars[0].name}:1,224,224,3",
+            hint=f"say its sizes, as in {shapes_option({scalars[0].name: (1, 224, 224, 3)})}",
         )
 
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from pocketgraph.errors import PocketgraphError, option
+from pocketgraph.errors import PocketgraphError, shapes_option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import OF_CODES, OF_EIGHT_BITS, OF_XNNPACK, float_program
 from pocketgraph.exporting.tflite.computed_sizes import (
@@ -100,14 +100,13 @@ def fixed_sizes_note(entry: EntryPoint, why: str) -> str:
 def how_to_fix(entry: EntryPoint) -> str:
     """What to say of sizes other than the batch that were made up, such as a sequence of one step; "" for none."""
     places = [
-        f"{option('input_shape', 'shapes')}={port.name}:"
-        + ",".join(str(given) if size is not None or not axis else "N" for axis, (size, given) in enumerate(sizes))
+        {port.name: [given if size is not None or not axis else "N" for axis, (size, given) in enumerate(sizes)]}
         for port in entry.inputs
         if port.shape is not None
         and None in port.shape[1:]
         and (sizes := list(zip(port.shape, port.sizes or (), strict=True)))
     ]
-    return f"; {places[0]} chooses how long it is" if places else ""
+    return f"; {shapes_option(places[0])} chooses how long it is" if places else ""
 
 
 def _longer(entry: EntryPoint, axes: Sequence[list[int]]) -> EntryPoint:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.errors import PocketgraphError, UsageError, shapes_option
 from pocketgraph.graph import DType, Graph, Shape, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
@@ -77,7 +77,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             continue
         raise UsageError(
             f"the graph does not say how many dimensions the input '{label}' has",
-            hint=f"give an array for it, or its sizes: {option('input_shape', 'shapes')}={label}:1,…",
+            hint=f"give an array for it, or its sizes: {shapes_option({label: (1, '…')})}",
         )
     return shapes
 
