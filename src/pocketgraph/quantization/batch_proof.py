@@ -72,7 +72,7 @@ def with_proven_batch(
         steps = _steps(written)
         if all(_are_alone(run, rows[:batch], is_open, batched, steps) for batch in BATCHES):
             return program, shapes
-        return "LiteRT gives others for several samples together"
+        return "LiteRT gives other results for several samples together"
     except NotCertain as error:
         return str(error)
     except (PocketgraphError, RuntimeError, ValueError, MemoryError):  # LiteRT's own are the next two

@@ -45,7 +45,7 @@ def with_open_batch(program: Program, is_open: Sequence[bool]) -> tuple[Program,
         except NotCertain:
             raise NotCertain(f"{operation.code} takes no open batch{operation.where}") from None
     if not batch.turned.keys().isdisjoint(program.outputs):
-        raise NotCertain("its steps come before its samples")
+        raise NotCertain("the first axis of an output is its steps, not its samples")
     ends = [*program.inputs, *program.outputs]
     shapes = {value: (-1, *value.shape[1:]) for value in ends if batch.is_open(value)}
     return Program(program.inputs, program.outputs, operations, program.rounded), shapes
