@@ -94,7 +94,7 @@ def test_weights_of_sixteen_bits_are_computed_in_float32(kind: str, tmp_path: pa
 
 
 def test_each_model_is_there_in_both_forms_of_both_versions() -> None:
-    assert len(NAMES) == 129
+    assert len(NAMES) == 133
     assert {name.partition("_")[2] for name in NAMES} == {"keras1.h5"} | {
         f"keras{version}{ending}" for version in (2, 3) for ending in (".h5", ".keras")
     }

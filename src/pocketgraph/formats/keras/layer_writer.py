@@ -103,17 +103,21 @@ class ModelNodes:
         self.nodes[node.name] = node
         return node.name
 
-    def weight_name(self, layer: str, name: str, scope: str) -> str | None:
-        """Which stored weight is a layer's: ``LAYER/NAME``, or with names of models or of a cell around it."""
-        if f"{layer}/{name}" in self.weights:
-            return f"{layer}/{name}"
+    def weight_name(self, scope: str, layer: str, name: str, *, is_own: bool = False) -> str | None:
+        """Which stored weight is a layer's: ``SCOPE LAYER/NAME``, or with some names of the scope, or of a cell.
+
+        Unless it is to be its own, it may be one of a layer of this name in another model, where all such are equal.
+        """
+        if f"{scope}{layer}/{name}" in self.weights:
+            return f"{scope}{layer}/{name}"
         part, _, last = name.rpartition("/")
         found = self._endings.get((part or layer.rpartition("/")[2], last), [])
         owner = f"{layer}/{part}" if part else layer
         found = [one for one in found if f"/{owner}/" in f"/{one}"]
-        inside = [one for one in found if one.startswith(scope)] or found
-        is_one = all(np.array_equal(self.weights[one], self.weights[inside[0]]) for one in inside[1:])
-        return inside[0] if inside and is_one else None  # a layer that others share is stored with each
+        own = [one for one in found if _is_around(f"/{one}".rpartition(f"/{owner}/")[0], scope)]
+        found = own if own or is_own else found
+        is_one = all(np.array_equal(self.weights[one], self.weights[found[0]]) for one in found[1:])
+        return found[0] if found and is_one else None  # a layer that others share is stored with each
 
     def constant(self, name: str, float_type: DType) -> KerasTensor:
         """The constant of a stored weight, floats in this type, made once however many calls read it."""
@@ -131,7 +135,8 @@ class LayerWriter:
 
     Attributes:
         layer: its name.
-        owners: the names of layers that its weights may be stored under: its own, and its wrappers'.
+        owners: the layers that its weights may be stored under, by the names of the models and layers around and their
+            own: it, and its wrappers.
         kind: its class.
         config: what the file says of it.
         float_type: what it computes in, and what FLOAT stands for in its rule: DOUBLE where its policy is float64.
@@ -148,11 +153,11 @@ class LayerWriter:
         config: Mapping[str, Any],
         scope: str,
         call: str,
-        wrappers: tuple[str, ...] = (),
+        wrappers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.model, self.kind, self.config = model, kind, config
         self.layer = str(config.get("name", call))
-        self.owners = (self.layer, *wrappers)
+        self.owners = ((scope, self.layer), *wrappers)
         self.scope, self.call = scope, call
         policy = config.get("dtype")
         policy = policy["config"].get("name") if isinstance(policy, Mapping) else policy
@@ -174,7 +179,7 @@ class LayerWriter:
         """
         kind, told = str(described["class_name"]), described["config"]
         config = told if isinstance(told, Mapping) else {"layers": told}
-        inner = LayerWriter(self.model, kind, config, f"{self.layer}/", f"{self.call}/{name}", self.owners)
+        inner = LayerWriter(self.model, kind, config, f"{self.scope}{self.layer}/", f"{self.call}/{name}", self.owners)
         inner.float_type = inner.float_type if "dtype" in config else self.float_type
         if kind not in self.model.rules:
             raise inner.refuse("is of a kind that is not read inside another")
@@ -203,9 +208,13 @@ class LayerWriter:
         """The elements of a weight of the layer, in float64."""
         return self.model.weights[self._stored(name)].astype(np.float64)
 
-    def stores(self, name: str, other: str = "") -> str | None:
-        """What the file calls a weight of the layer; None where it has none."""
-        called = (self.model.weight_name(owner, one, self.scope) for owner in self.owners for one in (name, other))
+    def stores(self, name: str, other: str = "", *, is_own: bool = False) -> str | None:
+        """What the file calls a weight of the layer; None where it has none.
+
+        Unless it is to be its own, that of a layer of this name in another model will do, as of one that both share.
+        """
+        named = [(*owner, one) for owner in self.owners for one in (name, other)]
+        called = (self.model.weight_name(*one, is_own=own) for own in (True, is_own) for one in named)
         return next((stored for stored in called if stored is not None), None)
 
     def _stored(self, name: str, other: str = "") -> str:
@@ -277,6 +286,13 @@ class LayerWriter:
         for axis in unknown[:-1]:
             wanted[axis] = self.size(like or value, axis)
         return self.add("Reshape", value, self.sizes(wanted), dims=dims)
+
+
+def _is_around(names: str, scope: str) -> bool:
+    """Whether names before a stored layer, ``/A/B``, are those of a scope ``A/ELSE/B/``, of which some may lack."""
+    around, outer = names.split("/")[1:], scope.split("/")[:-1]
+    rest = iter(outer)
+    return around[:1] == outer[:1] and all(one in rest for one in around)
 
 
 def advice(version: str) -> str:

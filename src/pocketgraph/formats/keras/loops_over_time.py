@@ -74,6 +74,7 @@ def loop_over_cells(writer: LayerWriter, value: KerasTensor, *given: KerasTensor
             raise writer.refuse(f"has the cell {one['class_name']}, which is not read")
         ways = {"return_state": True, "return_sequences": True, "go_backwards": outer.get("go_backwards") and not at}
         inner, rule = writer.inner({"class_name": kind, "config": {**outer, **one["config"], **ways}}, f"cell_{at}")
+        inner.owners = ((f"{inner.scope}{cell['config'].get('name')}/", inner.layer), *inner.owners[1:])
         count = 2 if kind == "LSTM" else 1
         made = rule(inner, value, *given[:count])
         assert isinstance(made, list), "it returns its states"

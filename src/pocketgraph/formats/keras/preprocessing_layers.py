@@ -238,7 +238,7 @@ def _whole(writer: LayerWriter, made: KerasTensor) -> KerasTensor:
 def _weighed(writer: LayerWriter, counts: KerasTensor, first: int) -> KerasTensor:
     """Counts of words by how rare each is; what is in no vocabulary is as rare as words are on the average."""
     told, names = writer.config.get("idf_weights"), ("idf_weights", "Variable")
-    if writer.stores(*names) is not None or not isinstance(told, (list, tuple)):
+    if writer.stores(*names, is_own=True) is not None or not isinstance(told, (list, tuple)):
         return writer.add("Mul", counts, writer.weight(*names))
     weights = [*[np.mean(told)] * first, *told, *[0] * ((counts.dims[-1] or 0) - first - len(told))]
     return writer.add("Mul", counts, writer.const(weights, "weights", FLOAT))

@@ -57,7 +57,7 @@ def parse(described: Config, weights: Mapping[str, Array], where: str, version: 
     nodes = ModelNodes(weights, where, version or told * told.startswith("3."), rules)
     try:
         model = described.get("model_config", described)
-        ends = _NestedModel(nodes, model["class_name"], model["config"], "", 0).written()
+        ends = _NestedModel(nodes, model["class_name"], model["config"], "", "", 0).written()
     except PocketgraphError:
         raise
     except DAMAGE as error:
@@ -88,7 +88,8 @@ def _with_port(ref: str) -> str:
 
 def _model(writer: LayerWriter, *inputs: KerasTensor) -> list[KerasTensor]:
     """A model inside a layer."""
-    return _NestedModel(writer.model, writer.kind, writer.config, f"{writer.call}/", 1).written(list(inputs))[1]
+    inside = f"{writer.scope}{writer.layer}/"
+    return _NestedModel(writer.model, writer.kind, writer.config, f"{writer.call}/", inside, 1).written([*inputs])[1]
 
 
 class _NestedModel:
@@ -96,13 +97,14 @@ class _NestedModel:
 
     Attributes:
         layers: its layers by name.
+        inside: the names of the models around their weights; ``scope`` is that of a call's nodes.
         made: the results of the calls so far, by layer and call.
     """
 
-    def __init__(self, nodes: ModelNodes, kind: str, config: Any, scope: str, depth: int) -> None:
+    def __init__(self, nodes: ModelNodes, kind: str, config: Any, scope: str, inside: str, depth: int) -> None:
         if depth > DEEPEST:
             raise FormatError(f"more than {DEEPEST} models lie in each other", where=nodes.where)
-        self.nodes, self.kind, self.scope, self.depth = nodes, kind, scope, depth
+        self.nodes, self.kind, self.scope, self.inside, self.depth = nodes, kind, scope, inside, depth
         self.config: Config = config if isinstance(config, Mapping) else {"layers": config}
         if kind not in MODELS and "layers" not in self.config:
             said = f"the model is of the class '{kind}', which is its maker's own and does not tell its layers"
@@ -193,13 +195,14 @@ class _NestedModel:
         """The results of a call; the node that makes the first has the layer's name."""
         values = layer.masked(index, values)
         name = claim_name(f"{self.scope}{layer.name}" + f"_{index}" * bool(index), self.nodes.taken)
-        writer = LayerWriter(self.nodes, layer.kind, layer.config, self.scope, name)
+        writer = LayerWriter(self.nodes, layer.kind, layer.config, self.inside, name)
         writer.given, writer.named = layer.arguments(index, values)
         writer.has_own_mask = layer.gives_masks(index)
         if layer.operation is None:
             check_arguments(writer)
         if layer.kind in MODELS:
-            inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", self.depth + 1)
+            inside = f"{self.inside}{layer.name}/"
+            inner = _NestedModel(self.nodes, layer.kind, layer.config, f"{name}/", inside, self.depth + 1)
             return inner.written(values)[1]
         self.nodes.note_mask_readers(layer.kind, name, values)
         if layer.operation is None:  # Keras gives a layer floats of the type that it computes in

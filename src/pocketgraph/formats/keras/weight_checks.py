@@ -39,7 +39,7 @@ def counted(rule: Rule) -> Rule:
         if len(inputs) < least or (len(inputs) > most and not is_open):
             raise writer.refuse(f"takes {wanted}, and is given {len(inputs)}")
         for name in SETTINGS:
-            stored = writer.stores(name)
+            stored = writer.stores(name, is_own=True)
             if stored is not None:
                 _check(writer, name, writer.model.weights[stored].shape)
         return rule(writer, *inputs)

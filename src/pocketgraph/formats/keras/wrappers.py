@@ -75,7 +75,8 @@ def bidirectional(writer: LayerWriter, value: KerasTensor, *given: KerasTensor) 
         half = len(given) // 2
         way = ("forward", "backward")[at]
         inner, rule = writer.inner({**described, "config": config}, way)
-        inner.owners, inner.has_own_mask = (f"{way}_{inner.layer}", *inner.owners), writer.has_own_mask
+        inner.owners = ((inner.scope, f"{way}_{inner.layer}"), inner.owners[0])
+        inner.has_own_mask = writer.has_own_mask
         made = rule(inner, value, *given[half * at : half * (at + 1)])
         first, *rest = made if isinstance(made, list) else [made]
         if at and keeps_time:
