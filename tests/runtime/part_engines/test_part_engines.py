@@ -241,6 +241,23 @@ def test_openvino_leaves_wild_numbers_to_the_reference_engine(monkeypatch: pytes
     assert not runner.refused([np.full((3, 4), 60000, np.float16), np.zeros((0, 2))])
 
 
+def test_openvino_is_given_all_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input that is never set would be any numbers; one that nothing reads is dropped."""
+    port = SimpleNamespace(
+        get_names=lambda: {"x"}, get_element_type=lambda: SimpleNamespace(to_dtype=lambda: np.float32)
+    )
+    compiled = SimpleNamespace(inputs=[port], create_infer_request=lambda: None)
+    core = SimpleNamespace(
+        read_model=lambda source: SimpleNamespace(get_ops=list), compile_model=lambda *given: compiled
+    )
+    monkeypatch.setattr(openvino, "_core", lambda: core)
+    about = {"inputs": [], "fed": [0, 1]}
+    part: Any = SimpleNamespace(outputs=[], reference=None, entry=SimpleNamespace(about=about))
+    openvino.OpenVinoRunner(b"", 1, part, names=["dropped", "x"])
+    with pytest.raises(RunError, match="takes inputs by other names"):
+        openvino.OpenVinoRunner(b"", 1, part, names=["dropped", "y"])
+
+
 def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("openvino", reason="openvino is not installed")
     graph = parse("""

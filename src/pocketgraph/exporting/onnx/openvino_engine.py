@@ -89,6 +89,8 @@ class OpenVinoRunner(CheckedRunner):
         ports = {name: place for place, port in enumerate(compiled.inputs) for name in port.get_names()}
         taken = [ports.get(names[place]) for place in part.entry.about["fed"]] if names else range(len(types))
         self._takes = [(place, port, types[port]) for place, port in enumerate(taken) if port is not None]
+        if len(self._takes) != len(types):
+            raise RunError("OpenVINO takes inputs by other names than they were given")
         self._outputs = part.outputs
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
