@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,15 @@ def by_parts(emit: OnnxEmit, node: Node, converter: Converter) -> None:
     parts = [{ref: part_of(emit, value, place) for ref, value in taken} for place in (0, 1)]
     if node.op == "Mul":
         (a, b), (c, d) = ([each[emit.ref(place)] for each in parts] for place in (0, 1))
-        made = [sub(emit, mul(emit, a, c), mul(emit, b, d)), add(emit, mul(emit, a, d), mul(emit, b, c))]
-    else:
-        made = []
-        for each in parts:
-            with emit.rebound(each):
-                made.append(converter(emit, node))
-    give_pairs(emit, node, joined(emit, made))
+        product = [sub(emit, mul(emit, a, c), mul(emit, b, d)), add(emit, mul(emit, a, d), mul(emit, b, c))]
+        return give_pairs(emit, node, joined(emit, product))
+    made: list[list[OnnxValue]] = []
+    for each in parts:
+        with emit.rebound(each):
+            emit.results(converter(emit, node))
+            refs = takewhile(emit.bound.__contains__, (f"{node.name}:{port}" for port in count()))
+            made.append([emit.bound[ref] for ref in refs])
+    return give_pairs(emit, node, *(joined(emit, [*both]) for both in zip(*made, strict=True)))
 
 
 def joined(emit: OnnxEmit, parts: list[OnnxValue]) -> OnnxValue:
@@ -40,13 +43,13 @@ def joined(emit: OnnxEmit, parts: list[OnnxValue]) -> OnnxValue:
     return emit.concat([emit.unsqueeze(each, [rank]) for each in parts], rank)
 
 
-def give_pairs(emit: OnnxEmit, node: Node, pairs: OnnxValue) -> None:
+def give_pairs(emit: OnnxEmit, node: Node, *pairs: OnnxValue) -> None:
     """Says what the node yields, where whoever takes it takes pairs."""
-    takers = emit.graph.consumers.get(node.name, ())
-    others = [other.name for other in takers if other.op not in COMPLEX and other.op not in BY_PARTS]
+    others = [other.name for other in emit.takers if other.op not in COMPLEX and other.op not in BY_PARTS]
     if others:
         raise emit.unsupported(f"{REFUSED}, as '{others[0]}' would")
-    emit.bound[f"{node.name}:0"] = pairs  # not by ``result``: the graph knows a shape without the last axis
+    for port, value in enumerate(pairs):
+        emit.bound[f"{node.name}:{port}"] = value  # not by ``result``: the graph knows a shape without the last axis
 
 
 def pairs_of(emit: OnnxEmit, place: int = 0) -> OnnxValue:

@@ -26,10 +26,10 @@ def converts(*ops: str) -> Callable[[Function], Function]:
     return CONVERTERS.taking(lambda emit, node, count: map(emit.input, range(count)), *ops)
 
 
-COMPLEX = frozenset(("Angle", "Cast", "Complex", "ComplexAbs", "FFT", "IFFT", "IRFFT", "Imag", "RFFT", "Real"))
+COMPLEX = frozenset(("Angle", "Cast", "Complex", "ComplexAbs", "Conj", "FFT", "IFFT", "IRFFT", "Imag", "RFFT", "Real"))
 """Not a trait: whose converters (ops/fourier.py) take or give complex numbers, as pairs."""
 BY_PARTS = frozenset((
-    "AddV2", "ConcatV2", "ExpandDims", "GatherV2", "Identity", "Mul", "Neg", "Pad", "Reshape", "Slice", "Squeeze",
-    "StridedSlice", "Sub", "Transpose",
+    "Add", "AddN", "AddV2", "ConcatV2", "ExpandDims", "GatherV2", "Identity", "Mul", "Neg", "Pack", "Pad", "Reshape",
+    "Slice", "Split", "SplitV", "Squeeze", "StridedSlice", "Sub", "Transpose", "Unpack",
 ))  # fmt: skip
 """Not a trait: what is done to real and imaginary parts one after the other, and products."""

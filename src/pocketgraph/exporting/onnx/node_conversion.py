@@ -41,7 +41,7 @@ class NodeConversion(ABC):
         self.frames = prepared.frames
         fed = frozenset(map(str, prepared.inputs))
         statics = Statics(prepared.graph, prepared.inferred, fed | prepared.stored)
-        self.emit = OnnxEmit(prepared.graph, prepared.inferred, statics, opset)
+        self.emit = OnnxEmit(prepared.graph, prepared.inferred, statics, self.items, opset)
         self.emit.taken.update(names.values(), taken)
         self.reasons: dict[str, str] = {}
         self.broken: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -24,13 +24,15 @@ class OnnxOperands(Operands[OnnxValue]):
     Attributes:
         graph: the graph being exported.
         inferred: what is known of its tensors.
+        needed: the names of the nodes that are exported.
         bound: the value of each tensor name (``n:0``) that is known so far.
         taken: names that something has.
     """
 
-    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics) -> None:
+    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics, needed: Container[str]) -> None:
         super().__init__()
         self.graph = graph
+        self.needed = needed
         self.inferred = inferred
         self.statics = statics
         self.bound: dict[str, OnnxValue] = {}
@@ -50,6 +52,11 @@ class OnnxOperands(Operands[OnnxValue]):
     def unsupported(self, reason: str) -> Unsupported:
         """The error for the node at hand, to be raised."""
         return Unsupported(reason, self._node.name)
+
+    @property
+    def takers(self) -> list[Node]:
+        """The exported nodes that take what the node at hand makes."""
+        return [other for other in self.graph.consumers.get(self._node.name, ()) if other.name in self.needed]
 
     @property
     def count(self) -> int:

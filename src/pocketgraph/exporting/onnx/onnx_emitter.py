@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,8 +33,8 @@ class OnnxEmit(OnnxOperands):
         sizes: how many elements such arrays have.
     """
 
-    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics, opset: int) -> None:
-        super().__init__(graph, inferred, statics)
+    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics, needed: Container[str], opset: int) -> None:
+        super().__init__(graph, inferred, statics, needed)
         self.opset = opset
         self.body = Body()
         self.notes: list[str] = []

@@ -40,9 +40,7 @@ def inverse_of_real(emit: OnnxEmit, node: Node) -> OnnxValue:
     if last:
         ends = [emit.ints([number]) for number in (last, 0, axis, -1)]
         turned = emit.op("Slice", [first, *ends], [*list(first.shape)[:axis], last, 2])
-        first = emit.concat(
-            [first, emit.op("Mul", [turned, emit.const(np.asarray([1, -1], first.dtype.numpy))], turned.shape)], axis
-        )
+        first = emit.concat([first, _conjugate(emit, turned)], axis)
     return part_of(emit, _transformed(emit, first, inverse=1), 0)
 
 
@@ -56,6 +54,11 @@ def magnitude(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("Real", "Imag")
 def part(emit: OnnxEmit, node: Node) -> OnnxValue:
     return part_of(emit, pairs_of(emit), int(node.op == "Imag"))
+
+
+@converts("Conj")
+def conjugate(emit: OnnxEmit, node: Node) -> None:
+    give_pairs(emit, node, _conjugate(emit, pairs_of(emit)))
 
 
 @converts("Angle")
@@ -85,6 +88,10 @@ def complex_cast(emit: OnnxEmit, node: Node) -> OnnxValue | None:
     shape = None if value.shape.dims is None else [*value.shape.dims, 2]
     give_pairs(emit, node, emit.op("Pad", [emit.unsqueeze(value, [rank]), borders], shape))
     return None
+
+
+def _conjugate(emit: OnnxEmit, pairs: OnnxValue) -> OnnxValue:
+    return emit.op("Mul", [pairs, emit.const(np.asarray([1, -1], pairs.dtype.numpy))], pairs.shape)
 
 
 def _length(emit: OnnxEmit) -> int:

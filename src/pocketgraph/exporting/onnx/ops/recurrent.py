@@ -108,7 +108,7 @@ def _is_whole(steps: OnnxValue, x: OnnxValue) -> bool:
 def _only_outputs(emit: OnnxEmit, node: Node) -> bool:
     """Whether nobody takes anything but the outputs of all steps."""
     taken = {
-        canonical(ref) for other in emit.graph.consumers.get(node.name, ()) for ref in other.data_inputs
+        canonical(ref) for other in emit.takers for ref in other.data_inputs
         if ref.partition(":")[0] == node.name
     }  # fmt: skip
     return taken <= {f"{node.name}:6"} and bool(taken)
