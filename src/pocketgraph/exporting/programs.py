@@ -44,12 +44,13 @@ class LackingError(UsageError):
 
     Attributes:
         reasons: why, by node name.
+        opset: the version of ONNX's operators that has them; 0 where none has them all.
     """
 
     exit_code = 1
 
-    def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
-        self.reasons = dict(reasons)
+    def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str], opset: int = 0) -> None:
+        self.reasons, self.opset = dict(reasons), opset
         loops = list(dict.fromkeys(name.rpartition("/")[0] for name in _conditions(graph, reasons)))
         frames = {
             node.attr("frame_name", None)

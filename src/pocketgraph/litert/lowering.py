@@ -46,9 +46,11 @@ class Unsupported(RunError):  # noqa: N818 - it is an answer to a question more 
     Attributes:
         reason: why.
         node: the node's name.
+        opset: the version of ONNX's operators that has it first; 0 where none is known to have it.
     """
 
-    def __init__(self, reason: str, node: str = "") -> None:
+    def __init__(self, reason: str, node: str = "", opset: int = 0) -> None:
         super().__init__(reason, where=f"node '{node}'" if node else "")
         self.reason = reason
         self.node = node
+        self.opset = opset

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from onnx_runs import exported, onnx, onnxruntime, run
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import targets
 from pocketgraph.exporting.model import About
+from pocketgraph.exporting.onnx import onnx_exporter, to_onnx
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.identify import identify
@@ -54,6 +57,27 @@ def test_the_opset_is_the_first_that_has_all_operators(tmp_path: pathlib.Path) -
     assert session.run(None, {"x": np.array([[5, 3], [7, 8]], np.int32)})[0].tolist() == [[4, 2], [6, 0]]
     with pytest.raises(PocketgraphError, match="export with opset 18"):
         pocketgraph.export(graph, tmp_path / "net.onnx", opset=17)
+
+
+@pytest.mark.parametrize(("line", "opsets"), [("y = Invert(x, T=int32)", [17, 18]), ("", [17, 20]),
+                                              ("y = PopulationCount(x, T=int32)", [17])])  # fmt: skip
+def test_as_few_opsets_are_tried_as_there_are_needs(
+    line: str, opsets: list[int], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no opset has ends that at once."""
+    tried: list[int] = []
+
+    def spied(*given: Any, opset: int, **named: Any) -> Any:
+        tried.append(opset)
+        return to_onnx.converted(*given, opset=opset, **named)
+
+    monkeypatch.setattr(onnx_exporter, "converted", spied)
+    texts = "t = Placeholder(dtype=string, shape=[2])\ny = StringJoin(t, t, N=2)\nz = Invert(x, T=int32)"
+    graph = parse(f"x = Placeholder(dtype=int32, shape=[2])\n{line or texts}")
+    with contextlib.nullcontext() if len(opsets) > 1 else pytest.raises(PocketgraphError, match="PopulationCount"):
+        made = pocketgraph.export(graph, tmp_path / "net.onnx")
+        assert onnx.load(made.path).opset_import[0].version == opsets[-1]
+    assert tried == opsets
 
 
 def test_counts_of_a_vector_have_one_axis(tmp_path: pathlib.Path) -> None:

@@ -35,11 +35,12 @@ def convert_loop(conversion: NodeConversion, loop: Loop, within: frozenset[Guard
     except Unsupported as refusal:
         exits = [item for item in members.values() if item.node.op in EXIT]
         blamed = conversion.items.get(refusal.node, start)
-        conversion.refuse(blamed, refusal.reason)
+        conversion.refuse(blamed, refusal.reason, refusal.opset)
         conversion.reasons.setdefault(blamed.node.name, refusal.reason)
+        conversion.opsets.setdefault(blamed.node.name, refusal.opset)
         for item in exits:
             if conversion.frames[item.node.name] == loop.frame.parent:
-                conversion.refuse(item, refusal.reason)
+                conversion.refuse(item, refusal.reason, refusal.opset)
 
 
 class _LoopConversion:

@@ -31,6 +31,7 @@ class NodeConversion(ABC):
     Attributes:
         emit: what was emitted.
         reasons: why a node could not be converted, by node name; all of them.
+        opsets: which opset has what is needed for such a node, where one does.
         broken: tensors that stand for what could not be converted.
     """
 
@@ -44,6 +45,7 @@ class NodeConversion(ABC):
         self.emit = OnnxEmit(prepared.graph, prepared.inferred, statics, self.items, opset)
         self.emit.taken.update(names.values(), taken)
         self.reasons: dict[str, str] = {}
+        self.opsets: dict[str, int] = {}
         self.broken: set[str] = set()
         self.guards = Guards(self.items)
         for endpoint, (dtype, shape) in prepared.inputs.items():
@@ -87,7 +89,7 @@ class NodeConversion(ABC):
                 else:
                     self.emit.results(converter(self.emit, node))
             except Unsupported as refusal:
-                self.refuse(item, refusal.reason)
+                self.refuse(item, refusal.reason, refusal.opset)
             except (PocketgraphError, *MALFORMED) as error:
                 self.refuse(item, f"its attributes or inputs make no sense ({error})")
 
@@ -105,12 +107,13 @@ class NodeConversion(ABC):
     def _ports(self, name: str) -> int:
         return len(self.prepared.inferred.shapes(name))
 
-    def refuse(self, item: Item, reason: str) -> None:
+    def refuse(self, item: Item, reason: str, opset: int = 0) -> None:
         """Notes that a node could not be converted, and goes on with a made-up result; who comes after is not to blame
         for it."""
         name = item.node.name
         if not any(e.node in self.reasons or str(e) in self.broken for e in item.data):
             self.reasons.setdefault(name, reason)
+            self.opsets.setdefault(name, opset)
         for port in range(max(1, self._ports(name))):
             ref = f"{name}:{port}"
             dtype = self.prepared.inferred.dtype(ref)

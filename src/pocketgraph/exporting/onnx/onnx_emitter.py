@@ -17,6 +17,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 
 
@@ -47,6 +48,15 @@ class OnnxEmit(OnnxOperands):
     def is_array(self, value: OnnxValue) -> bool:
         """Whether a value is an array of tensors, all elements in one."""
         return value in self.arrays
+
+    def since(self, opset: int, what: str) -> None:
+        """Makes sure that operators are as new as this opset, which has ``what`` first.
+
+        Raises:
+            Unsupported: they are older.
+        """
+        if self.opset < opset:
+            raise Unsupported(f"{what} from opset {opset} on; export with opset {opset}", self._node.name, opset)
 
     # Where operators go
 
@@ -231,8 +241,8 @@ class OnnxEmit(OnnxOperands):
                 return found
         if target.count(-1) > 1:
             raise self.unsupported(f"more than one size of {Shape(shape)} is not known")
-        if 0 in target and self.opset < 14:
-            raise self.unsupported("ONNX reshapes to empty tensors from opset 14 on; export with opset 14")
+        if 0 in target:
+            self.since(14, "ONNX reshapes to empty tensors")
         extra: dict[str, Any] = {"allowzero": 1} if 0 in target else {}
         return self.op("Reshape", [value, self.ints(target)], list(shape), **extra)
 

@@ -24,8 +24,6 @@ from pocketgraph.version import VERSION
 
 SIGMOID_ERROR = 2**-22
 """Of ONNX Runtime's sigmoid, a quotient of polynomials: 1.4e-7 at most, be the result 0.5 or 1e-8."""
-NEWEST_NEEDED = 20
-"""No converter asks for an opset beyond it."""
 BESIDE = ".data"
 """What the name of the file of large constants ends in, behind the model's own."""
 
@@ -73,16 +71,14 @@ def written_file(model: ExportModel, path: str, *, opset: int | None, fixed: boo
 
 def _converted(model: ExportModel, entry: EntryPoint, opset: int | None, *, fixed: bool) -> Converted:
     """An entry point in the opset that is said, else in the first one from ``OPSET`` on that has its operators."""
-    refused: LackingError | None = None
-    for each in range(OPSET, NEWEST_NEEDED + 1) if opset is None else (opset,):
+    asked = OPSET if opset is None else opset
+    while True:
         try:
-            return converted_entry(model, entry, each, fixed=fixed)
+            return converted_entry(model, entry, asked, fixed=fixed)
         except LackingError as refusal:
-            refused = refused or refusal
-            if not all("opset" in reason for reason in refusal.reasons.values()):
-                break
-    assert refused is not None
-    raise refused
+            if opset is not None or not refusal.opset:
+                raise
+            asked = refusal.opset  # which is a later one
 
 
 def converted_entry(model: ExportModel, entry: EntryPoint, opset: int = OPSET, *, fixed: bool, **how: Any) -> Converted:

@@ -93,7 +93,8 @@ def converted(
     conversion = _Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
-        raise LackingError(target, ready.graph, conversion.reasons)
+        needed = [conversion.opsets.get(name, 0) for name in conversion.reasons]
+        raise LackingError(target, ready.graph, conversion.reasons, max(needed) if all(needed) else 0)
     _name_outputs(body, public_outputs)
     absorb_padding(body)
     fold_norms(body)
@@ -192,6 +193,6 @@ class _Conversion(NodeConversion):
             return convert_branches(self, first, order, within)
         except Unsupported as refusal:
             blamed = self.items.get(refusal.node, self.items[first])
-            self.refuse(blamed, refusal.reason)
-            self.refuse(self.items[first], refusal.reason)
+            self.refuse(blamed, refusal.reason, refusal.opset)
+            self.refuse(self.items[first], refusal.reason, refusal.opset)
             return {first}

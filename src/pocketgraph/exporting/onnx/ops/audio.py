@@ -13,15 +13,11 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights
 
-STFT_FROM = 17
-"""The opset that has STFT first."""
-
 
 @converts("AudioSpectrogram")
 def spectrogram(emit: OnnxEmit, node: Node) -> OnnxValue:
     """A short-time Fourier transform of Hann windows, filled with zeros up to the next power of two."""
-    if emit.opset < STFT_FROM:
-        raise emit.unsupported("ONNX has spectrograms from opset 17 on; export with opset 17")
+    emit.since(17, "ONNX has spectrograms")
     sound = emit.input(0)
     size, stride = int(node.attr("window_size", 0)), int(node.attr("stride", 1))
     if size < 2 or stride < 1:

@@ -62,8 +62,7 @@ def number(value: OnnxValue) -> float | None:
 
 def joined(emit: OnnxEmit, texts: list[OnnxValue]) -> OnnxValue:
     """Texts put together."""
-    if emit.opset < 20:
-        raise emit.unsupported("ONNX joins texts from opset 20 on; export with opset 20")
+    emit.since(20, "ONNX joins texts")
     return reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), texts)
 
 
@@ -247,8 +246,8 @@ LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
 
 @converts(*COMPARED)
 def compared(emit: OnnxEmit, node: Node, a: OnnxValue, b: OnnxValue) -> OnnxValue:
-    if a.dtype is STRING and emit.opset < 19:
-        raise emit.unsupported("ONNX compares texts from opset 19 on; export with opset 19")
+    if a.dtype is STRING:
+        emit.since(19, "ONNX compares texts")
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
         raise emit.unsupported("ONNX does not order truth values")
     try:
@@ -281,8 +280,7 @@ def select(emit: OnnxEmit, node: Node, condition: OnnxValue, a: OnnxValue, b: On
 
 @converts("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert")
 def bitwise(emit: OnnxEmit, node: Node) -> OnnxValue:
-    if emit.opset < 18:
-        raise emit.unsupported("ONNX works on bits from opset 18 on; export with opset 18")
+    emit.since(18, "ONNX works on bits")
     return elementwise(emit, "BitwiseNot" if node.op == "Invert" else node.op, emit.inputs())
 
 

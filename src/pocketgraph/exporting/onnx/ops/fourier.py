@@ -13,8 +13,8 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
 
-DFT_FROM, AXIS_IS_FED = 17, 20
-"""The opsets that have DFT first, and whose DFT takes its axis as an input."""
+AXIS_IS_FED = 20
+"""The opset whose DFT takes its axis as an input first."""
 
 
 @converts("RFFT")
@@ -105,8 +105,7 @@ def _transformed(
     emit: OnnxEmit, value: OnnxValue, length: int | None = None, *, onesided: int = 0, inverse: int = 0
 ) -> OnnxValue:
     """The transform along the last axis but one, which is cut or filled with zeros to ``length``."""
-    if emit.opset < DFT_FROM:
-        raise emit.unsupported(f"ONNX has Fourier transforms from opset {DFT_FROM} on; export with opset {DFT_FROM}")
+    emit.since(17, "ONNX has Fourier transforms")
     rank = emit.rank(value)
     if rank == 2:  # DFT wants a batch
         return emit.squeeze(

@@ -66,8 +66,7 @@ def scattered(
     """A tensor with elements exchanged, or added to."""
     attrs: dict[str, Any] = {}
     if reduction != "none":
-        if emit.opset < (first := 16 if reduction in ("add", "mul") else 18):
-            raise emit.unsupported(f"ONNX scatters with '{reduction}' from opset {first} on; export with opset {first}")
+        emit.since(16 if reduction in ("add", "mul") else 18, f"ONNX scatters with '{reduction}'")
         attrs["reduction"] = reduction
     return emit.op("ScatterND", [value, emit.as_int64(indices), updates], value.shape, **attrs)
 

@@ -79,8 +79,8 @@ def _reduce(
 def by_computed_axes(emit: OnnxEmit, code: str, value: OnnxValue, axes: OnnxValue, keep: bool) -> OnnxValue:
     """A reduction whose axes only the run tells."""
     shape = value.shape if keep and value.rank is None else UNKNOWN
-    if code != "ReduceSum" and emit.opset < FROM_18:
-        raise emit.unsupported("its axes are computed, which ONNX takes from opset 18 on; export with opset 18")
+    if code != "ReduceSum":
+        emit.since(FROM_18, "its axes are computed, which ONNX takes")
     attrs: dict[str, Any] = {"keepdims": int(keep), "noop_with_empty_axes": 1}
     return emit.op(code, [value, emit.vector(axes)], shape, **attrs)
 

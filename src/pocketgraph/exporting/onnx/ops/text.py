@@ -14,13 +14,10 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.operands import attr_text
 
-TEXTS_FROM = 20
-"""The opset that has StringConcat, StringSplit and RegexFullMatch first."""
-
 
 def _needs_texts(emit: OnnxEmit) -> None:
-    if emit.opset < TEXTS_FROM:
-        raise emit.unsupported("ONNX works on texts from opset 20 on; export with opset 20")
+    """StringConcat, StringSplit and RegexFullMatch."""
+    emit.since(20, "ONNX works on texts")
 
 
 @converts("StringJoin")
