@@ -113,6 +113,14 @@ def _glu(writer: LayerWriter, value: KerasTensor, axis: int = -1) -> KerasTensor
     return writer.add("Mul", split, writer.add("Sigmoid", split._replace(ref=f"{split.ref}:1")))
 
 
+def _sparse_max(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
+    from pocketgraph.formats.keras.composed_operations import Operations
+    from pocketgraph.formats.keras.operations import OPERATIONS  # which has functions of these
+
+    made: KerasTensor = Operations(writer, OPERATIONS).Sparsemax(value)
+    return made
+
+
 COMPOSED: dict[str, Callable[..., KerasTensor]] = {
     **dict.fromkeys(("swish", "silu"), lambda writer, value: writer.add("Mul", value, writer.add("Sigmoid", value))),
     "mish": lambda writer, value: writer.add("Mul", value, writer.add("Tanh", writer.add("Softplus", value))),
@@ -129,6 +137,7 @@ COMPOSED: dict[str, Callable[..., KerasTensor]] = {
     "soft_shrink": _soft_shrink, "threshold": _threshold, "elu": elu, "celu": _celu,
     "sparse_sigmoid": lambda writer, value: _clipped(writer, scaled(writer, value, 0.5, 0.5), 0, 1),
     "hard_shrink": _hard_shrink, "sparse_plus": _sparse_plus, "squareplus": _squareplus, "glu": _glu,
+    "sparsemax": _sparse_max,
 }  # fmt: skip
 """Those of several ops."""
 

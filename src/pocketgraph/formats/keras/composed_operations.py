@@ -264,7 +264,8 @@ def of_finite(ops: Operations, x: Any, nan: float = 0.0, posinf: Any = None, neg
 
 
 def sparse_max(ops: Operations, x: Any, axis: int = -1) -> Any:
-    """The softmax that gives zeros: what lies above a threshold, which leaves a sum of one."""
+    """The softmax that gives zeros, as Keras has it: its threshold is of all sums of largest elements that count, not
+    of the last one, so that what lies above is one in all only where a single element does."""
     axis %= len(x.dims)
     count = x.dims[axis]
     if count is None:

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pocketgraph.formats.keras import array_operations, axis_operations
-from pocketgraph.formats.keras.activation_functions import COMPOSED as ACTIVATIONS
 from pocketgraph.formats.keras.activation_functions import OPS, activated
 from pocketgraph.formats.keras.composed_operations import RULES as COMPOSED
-from pocketgraph.formats.keras.composed_operations import Operations, composed
+from pocketgraph.formats.keras.composed_operations import composed
 from pocketgraph.formats.keras.layer_writer import (
     KerasTensor,
     LayerWriter,
@@ -307,7 +306,6 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
 }  # fmt: skip
 """How each operation is written."""
 OPERATIONS.update({name: composed(rule, OPERATIONS) for name, rule in COMPOSED.items()})
-ACTIVATIONS["sparsemax"] = lambda writer, value: Operations(writer, OPERATIONS).Sparsemax(value)
 
 
 def operated(writer: LayerWriter, name: str) -> KerasTensor | list[KerasTensor]:

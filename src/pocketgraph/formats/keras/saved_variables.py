@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.keras.topology import DEEPEST, Config
+from pocketgraph.formats.keras.weight_checks import left_out_by
 from pocketgraph.formats.keras.wrappers import MODELS, ways
 from pocketgraph.graph.tensor import Array
 
@@ -35,8 +36,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "STFTSpectrogram": SPECTRA, "StringLookup": ("idf_weights",), "IntegerLookup": ("idf_weights",),
 }  # fmt: skip
 """Not traits: what each class of layers calls its variables, in the order in which it makes them."""
-SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",), "scale": ("use_scale",)}
-"""The settings that a variable is there for, where a layer has them."""
 CELLS = ("LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
 ATTENTION = {"query_dense": "query", "key_dense": "key", "value_dense": "value", "output_dense": "attention_output"}
 """Where an attention keeps its parts, and what these are called; older files begin the first with an underscore."""
@@ -137,9 +136,7 @@ def _named(
     """
     wanted = [
         name for name in names
-        if (all(config.get(switch, True) for switch in SWITCHES.get(name, ()))
-            or (name == "gamma" and config.get("rms_scaling")))
-        and not (name == "beta" and config.get("rms_scaling"))
+        if left_out_by(name, config) is None
         and not (name == "reverse_embeddings" and config.get("tie_weights"))
         and not (name in SPECTRA and config["mode"] in ("real", "imag") and not name.startswith(config["mode"]))
         and (name != "concat_score_weight" or config.get("score_mode") == "concat")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import wraps
 from inspect import Parameter, signature
+from typing import Any
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, Rule, pair
 
-SWITCHES = {"bias": "use_bias", "gamma": "scale", "beta": "center"}
-"""The setting that a layer has a weight for."""
+SWITCHES = {"bias": ("use_bias", "bias_axes"), "gamma": ("scale",), "beta": ("center",), "scale": ("use_scale",)}
+"""The settings that a weight is there for, where a layer has them."""
 GATES = {"LSTM": 4, "ConvLSTM1D": 4, "ConvLSTM2D": 4, "ConvLSTM3D": 4, "GRU": 3}
 """How many kernels the layers of these classes have side by side."""
 OF_PLACES = "LocallyConnected"  # whose kernels are laid out in three ways
@@ -27,7 +28,14 @@ SETTINGS: dict[str, tuple[tuple[int, str], ...]] = {
 OF_OTHERS = "give the weights of this model: model.save(…) of Keras writes both, and refuses those of another likewise"
 
 
-def counted(rule: Rule) -> Rule:
+def left_out_by(name: str, config: Mapping[str, Any]) -> str | None:
+    """The setting for which a layer has no weight of a name; None where it has one."""
+    if config.get("rms_scaling") and name in ("gamma", "beta"):
+        return "rms_scaling" if name == "beta" else None
+    return next((switch for switch in SWITCHES.get(name, ()) if not config.get(switch, True)), None)
+
+
+def checked(rule: Rule) -> Rule:
     """A rule that refuses other inputs than it has parameters, and weights that are not those of the description."""
     places = list(signature(rule).parameters.values())[1:]
     is_open = places[-1].kind is Parameter.VAR_POSITIONAL
@@ -48,9 +56,8 @@ def counted(rule: Rule) -> Rule:
 
 
 def _check(writer: LayerWriter, name: str, shape: tuple[int, ...]) -> None:
-    switch = SWITCHES.get(name.rpartition("/")[2])
-    if switch and writer.config.get(switch) is False and not writer.config.get("rms_scaling"):
-        raise _of_another(writer, f"has {switch}=False, and a weight '{name}' in the file")
+    if switch := left_out_by(name.rpartition("/")[2], writer.config):
+        raise _of_another(writer, f"has {switch}={writer.config[switch]}, and a weight '{name}' in the file")
     for axis, size, said in _told(writer, name, len(shape)):
         if -len(shape) <= axis < len(shape) and shape[axis] != size:
             raise _of_another(writer, f"has {said}, and its weight '{name}' is {list(shape)} in the file")

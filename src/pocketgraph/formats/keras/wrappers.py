@@ -27,7 +27,7 @@ from pocketgraph.formats.keras.layer_writer import (
     transposed,
 )
 from pocketgraph.formats.keras.operation_call import parts
-from pocketgraph.formats.keras.weight_checks import counted
+from pocketgraph.formats.keras.weight_checks import checked
 from pocketgraph.formats.keras.window_layers import OF_KERAS_ALONE
 from pocketgraph.graph.dtype import BOOL, FLOAT
 
@@ -248,5 +248,5 @@ _RULES: dict[str, Rule] = {
     "SpectralNormalization": spectral_norm, "Pipeline": pipeline, "CustomScaleLayer": scaled_sum,
     "Bidirectional": bidirectional,
 }  # fmt: skip
-RULES = {kind: counted(rule) for kind, rule in _RULES.items()}
+RULES = {kind: checked(rule) for kind, rule in _RULES.items()}
 """How each class of layers is written."""
