@@ -28,7 +28,8 @@ NORM = "FusedBatchNormV3({}, g, b, m, v, T=float, U=float, epsilon=0.001, is_tra
         (f"n = {NORM.format('c')}\n    y = AddV2(n, c, T=float)", 1),
         (f"h = BiasAdd(c, m, T=float)\n    n = {NORM.format('h')}\n    y = AddV2(n, h, T=float)", 1),
         (f"r = Relu(c, T=float)\n    y = {NORM.format('r')}", 1),
-        (f"n = {NORM.format('c')}\n    y = {NORM.format('n')}", 1),
+        (f"n = {NORM.format('c')}\n    y = {NORM.format('n')}", 0),
+        (f"n = {NORM.format('c')}\n    h = BiasAdd(n, m, T=float)\n    y = {NORM.format('h')}", 0),
     ],
 )  # fmt: skip
 def test_a_norm_becomes_weights(text: str, left: int) -> None:

@@ -31,17 +31,19 @@ def fold_norms(body: Body) -> None:
         if layer is not None and layer.code == "Add":
             total, (shift, source) = layer, sorted(layer.inputs, key=lambda one: _numbers(one) is None)
             layer = makers.get(id(source))
-        if layer is None or layer.code != "Conv" or len(layer.inputs) != 2:
+        if layer is None or layer.code != "Conv":
             continue
-        weights, ends = layer.inputs[1], [one.outputs[0] for one in (layer, total) if one is not None]
+        (weights, *held), ends = layer.inputs[1:], [one.outputs[0] for one in (layer, total) if one is not None]
         if scale is None or offset is None or mean is None or variance is None or weights is None:
             continue
         if weights.constant is None or weights.constant.dtype != np.float32 or any(uses[id(end)] != 1 for end in ends):
             continue
         shape = weights.constant.shape
-        bias = _by_channel(shift, shape) if total is not None else np.zeros(1)
-        if bias is None:
+        added = [_numbers(value) for value in held] + [by_channel(value, shape) for value in (shift,) if total]
+        biases = [one for one in added if one is not None]
+        if len(biases) != len(added):
             continue
+        bias = sum(biases, np.zeros(1))
         with np.errstate(all="ignore"):
             factor = scale / np.sqrt(variance + float(norm.attrs["epsilon"]))
             folded = (weights.constant.numpy() * factor.reshape(-1, *[1] * (len(shape) - 1))).astype(np.float32)
@@ -55,6 +57,7 @@ def fold_norms(body: Body) -> None:
             for name, array in (("folded_weights", folded), ("folded_bias", moved))
         ]
         layer.outputs[:] = [end]
+        makers[id(end)] = layer
         gone.update(id(one) for one in (norm, total) if one is not None)
     body.operations[:] = [operation for operation in body.operations if id(operation) not in gone]
 
@@ -63,7 +66,7 @@ def _numbers(value: OnnxValue | None) -> Array | None:
     return None if value is None or value.constant is None else value.constant.numpy().astype(np.float64)
 
 
-def _by_channel(value: OnnxValue | None, weights: tuple[int, ...]) -> Array | None:
+def by_channel(value: OnnxValue | None, weights: tuple[int, ...]) -> Array | None:
     """What is added to each channel of what weights [out, in, …] make; None where it is more than that."""
     found, rank = _numbers(value), len(weights)
     if found is None or found.ndim > rank or found.size not in (1, weights[0]):

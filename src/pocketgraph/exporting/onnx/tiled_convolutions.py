@@ -3,7 +3,7 @@
 The same arithmetic as for LiteRT (litert/rewriting/winograd.py), in the operators that OpenVINO computes fastest: one
 product for all points of the tiles, and one for all results.
 
-    x ─Conv 3x3 ─ BatchNormalization ─ Relu
+    x ─ Conv 3x3 ─ Add ─ Relu
 becomes
     x ┬ Conv 6x1 of each channel, stride 4x1 ┬ Concat ┬ Conv 1x6, stride 1x4 ┬ Concat ─ Transpose ─ Reshape ─┐
       ├ … (6 of them)                        ┘        ├ … (6 of them)        ┘                               │
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.norm_folding import by_channel
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations, used_by
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT, INT64
@@ -165,7 +166,7 @@ def _behind(operation: OnnxOperation, uses: Mapping[int, int], readers: Mapping[
         reader = readers[id(value)]
         if reader.code in ("Relu", "Clip") and reader.inputs[0] is value:
             return _Behind(factor, offset, [*found, reader], reader)
-        step = _by_channel(reader, value, count)
+        step = _by_channel(reader, value, weights.constant.shape)
         if step is None:
             break
         factor, offset = factor * step[0], offset * step[0] + step[1]
@@ -174,24 +175,14 @@ def _behind(operation: OnnxOperation, uses: Mapping[int, int], readers: Mapping[
     return _Behind(factor, offset, found, None)
 
 
-def _by_channel(operation: OnnxOperation, value: OnnxValue, count: int) -> tuple[Array, Array] | None:
+def _by_channel(operation: OnnxOperation, value: OnnxValue, weights: tuple[int, ...]) -> tuple[Array, Array] | None:
     """What an operation multiplies each channel of a value by, and what it adds; None where it does something else."""
     others = [each for each in operation.inputs if each is not value]
-    constants = [each.constant.numpy().astype(np.float64) for each in others if each is not None and each.constant]
-    if len(constants) != len(others) or len(others) != len(operation.inputs) - 1:
+    number = by_channel(others[0], weights) if operation.code in ("Add", "Mul") and len(others) == 1 else None
+    if number is None:
         return None
-    if operation.code == "BatchNormalization" and operation.inputs[0] is value and len(operation.outputs) == 1:
-        scale, shift, mean, variance = constants
-        factor = scale / np.sqrt(variance + float(operation.attrs.get("epsilon", 1e-5)))
-        return factor, shift - mean * factor
-    if operation.code not in ("Add", "Mul") or len(constants) != 1:
-        return None
-    if constants[0].ndim > 4 or constants[0].shape[-3:] not in ((), (1,), (1, 1), (1, 1, 1), (count, 1, 1)):
-        return None
-    if constants[0].ndim == 4 and constants[0].shape[0] != 1:
-        return None
-    number = np.broadcast_to(constants[0].reshape(-1), count)
-    return (np.ones(count), number) if operation.code == "Add" else (number, np.zeros(count))
+    number = np.broadcast_to(number, weights[0])
+    return (np.ones(weights[0]), number) if operation.code == "Add" else (number, np.zeros(weights[0]))
 
 
 class _TiledOnnx:
