@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.formats.keras.layer_writer import KerasTensor, LayerWriter, elements, pair, transposed
 from pocketgraph.graph.dtype import FLOAT
 
@@ -113,12 +115,26 @@ def _glu(writer: LayerWriter, value: KerasTensor, axis: int = -1) -> KerasTensor
     return writer.add("Mul", split, writer.add("Sigmoid", split._replace(ref=f"{split.ref}:1")))
 
 
-def _sparse_max(writer: LayerWriter, value: KerasTensor) -> KerasTensor:
-    from pocketgraph.formats.keras.composed_operations import Operations
-    from pocketgraph.formats.keras.operations import OPERATIONS  # which has functions of these
-
-    made: KerasTensor = Operations(writer, OPERATIONS).Sparsemax(value)
-    return made
+def _sparse_max(writer: LayerWriter, value: KerasTensor, axis: int = -1) -> KerasTensor:
+    """The softmax that gives zeros, as Keras has it: its threshold is of all sums of largest elements that count, not
+    of the last one, so that what lies above is one in all only where a single element does."""
+    dims, last = value.dims, len(value.dims) - 1
+    if axis % len(dims) != last:
+        order = [*range(len(dims))]
+        order[axis], order[last] = order[last], order[axis]
+        return transposed(writer, _sparse_max(writer, transposed(writer, value, order)), order)
+    if dims[-1] is None:
+        raise writer.refuse("is of an open axis, which is not read")
+    zero, one = writer.const(0, "zero", FLOAT), writer.const(1, "one", FLOAT)
+    ranks = writer.const(np.arange(1, dims[-1] + 1), "ranks", FLOAT)
+    along, ends = writer.const(last, "axis"), (*dims[:-1], 1)
+    largest = writer.add("TopKV2", value, writer.const(dims[-1], "count"), sorted=True)
+    sums = writer.add("Cumsum", largest, along)
+    is_above = writer.add("Greater", largest, writer.add("RealDiv", writer.add("Sub", sums, one), ranks))
+    number = writer.add("Sum", writer.add("Cast", is_above, DstT=value.dtype), along, dims=ends, keep_dims=True)
+    total = writer.add("Sum", writer.add("SelectV2", is_above, sums, zero, dims=dims), along, dims=ends, keep_dims=True)
+    least = writer.add("RealDiv", writer.add("Sub", total, one), number)
+    return writer.add("Maximum", writer.add("Sub", value, least), zero)
 
 
 COMPOSED: dict[str, Callable[..., KerasTensor]] = {

@@ -263,22 +263,6 @@ def of_finite(ops: Operations, x: Any, nan: float = 0.0, posinf: Any = None, neg
     return ops.Where(ops.Equal(x, float("-inf")), -most if neginf is None else float(neginf), x)
 
 
-def sparse_max(ops: Operations, x: Any, axis: int = -1) -> Any:
-    """The softmax that gives zeros, as Keras has it: its threshold is of all sums of largest elements that count, not
-    of the last one, so that what lies above is one in all only where a single element does."""
-    axis %= len(x.dims)
-    count = x.dims[axis]
-    if count is None:
-        raise ops.writer.refuse("is of an open axis, which is not read")
-    order = ops.Flip(ops.Sort(x, axis), axis)
-    sums = ops.Cumsum(order, axis)
-    ranks = np.arange(1, count + 1, dtype=x.dtype.numpy).reshape(-1, *[1] * (len(x.dims) - 1 - axis))
-    is_above = ops.Greater(ops.Subtract(order, ops.Divide(ops.Subtract(sums, 1.0), ranks)), 0.0)
-    number = ops.Sum(ops.Cast(is_above, x.dtype.name), axis, True)
-    total = ops.Sum(ops.Where(is_above, sums, ops.ZerosLike(sums)), axis, True)
-    return ops.Maximum(ops.Subtract(x, ops.Divide(ops.Subtract(total, 1.0), number)), 0.0)
-
-
 def depth_stack(ops: Operations, xs: Any) -> Any:
     return ops.Concatenate([ops.Reshape(x, [1, -1, 1]) if _rank(x) < 2 else ops.ExpandDims(x, 2) if _rank(x) == 2 else x
                             for x in xs], 2)  # fmt: skip
@@ -307,7 +291,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "BatchNorm": batch_norm, "LayerNorm": layer_norm, "RMSNorm": rms_norm,
     "DotProductAttention": dot_product_attention, "RGBToGrayscale": gray, "Diff": differences,
     "Isclose": is_close, "Hypot": hypotenuse, "Average": average, "Trunc": truncated, "Heaviside": heaviside,
-    "NanToNum": of_finite, "Sparsemax": sparse_max, "Dstack": depth_stack, "Append": appended,
+    "NanToNum": of_finite, "Dstack": depth_stack, "Append": appended,
     "Deg2rad": lambda ops, x: ops.Multiply(ops.wide(x), np.pi / 180),
     "Rad2deg": lambda ops, x: ops.Multiply(ops.wide(x), 180 / np.pi),
     "Cbrt": lambda ops, x: ops.Multiply(ops.Sign(ops.wide(x)), ops.Power(ops.Absolute(ops.wide(x)), 1 / 3)),

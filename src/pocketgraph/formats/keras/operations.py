@@ -295,6 +295,7 @@ OPERATIONS: dict[str, Callable[[OperationCall], KerasTensor | list[KerasTensor]]
         ("LogSigmoid", "log_sigmoid"), ("HardTanh", "hard_tanh"), ("TanhShrink", "tanh_shrink"),
         ("SparsePlus", "sparse_plus"), ("SparseSigmoid", "sparse_sigmoid"))},
     "Elu": function("elu", "alpha"), "Celu": function("celu", "alpha"), "Glu": function("glu", "axis"),
+    "Sparsemax": function("sparsemax", "axis"),
     "HardShrink": function("hard_shrink", "threshold"), "SoftShrink": function("soft_shrink", "threshold"),
     "Squareplus": function("squareplus", "b"), "Threshold": function("threshold", "threshold", "default_value"),
     **axis_operations.OPERATIONS, **array_operations.OPERATIONS,
