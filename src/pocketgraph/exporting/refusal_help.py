@@ -12,6 +12,7 @@ from pocketgraph.graph.groups import closure
 from pocketgraph.graph.op_traits import BINARY_SWITCHES, MOVES, PLACEHOLDERS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.litert.emitter import EMPTY
+from pocketgraph.litert.operands import KNOWN
 from pocketgraph.quantization.float_program import size_hint
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
@@ -21,7 +22,6 @@ TABLES = ops_with("table")
 OTHERS = {"c": ("tflite", "onnx"), "coreml": ("tflite", "onnx"), "onnx": ("tflite",)}
 """Targets that may have what another one lacks."""
 FILES = {"tflite": "a .tflite", "onnx": "an .onnx"}
-KNOWN = "known beforehand"
 MOST_TENSORS = 4
 """Tensors of a cut that a hint names; one through more is not worth typing."""
 

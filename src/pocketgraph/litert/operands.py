@@ -12,6 +12,8 @@ from pocketgraph.graph import Node, canonical
 from pocketgraph.litert.constant import Array, Constant
 
 Form = TypeVar("Form")
+KNOWN = "known beforehand"
+"""What a reason says where an operand is computed that a form has to hold; ``refusal_help`` of exports asks for it."""
 
 
 class Operands(Generic[Form]):
@@ -51,7 +53,7 @@ class Operands(Generic[Form]):
         """A data input that must be known beforehand; ``what`` names it in the reason."""
         array = self.static_or_none(index)
         if array is None:
-            raise self.unsupported(f"{what} must be known beforehand, not computed")
+            raise self.unsupported(f"{what} must be {KNOWN}, not computed")
         return array
 
     def static_or_none(self, index: int) -> Array | None:

@@ -13,6 +13,7 @@ from pocketgraph.exporting.coreml.operator_table import TRANSLATIONS
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.operands import KNOWN
 
 MOST_AXES = 5
 """Of a Core ML tensor."""
@@ -91,7 +92,7 @@ class Translation:
         """An operand that must be known when exporting; ``what`` names it in the reason."""
         found = self.static_or_none(operation, index)
         if found is None:
-            raise self.unsupported(f"{what} must be known beforehand, not computed")
+            raise self.unsupported(f"{what} must be {KNOWN}, not computed")
         return found
 
     def static_or_none(self, operation: OnnxOperation, index: int) -> Array | None:

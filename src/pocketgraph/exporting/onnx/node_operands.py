@@ -14,7 +14,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import Unsupported
-from pocketgraph.litert.operands import Operands
+from pocketgraph.litert.operands import KNOWN, Operands
 from pocketgraph.litert.static_values import Statics
 
 
@@ -110,13 +110,13 @@ class OnnxOperands(Operands[OnnxValue]):
         dims = value.shape.dims
         size = None if dims is None or axis >= len(dims) else dims[axis]
         if size is None:
-            raise self.unsupported(f"{what} must be known beforehand")
+            raise self.unsupported(f"{what} must be {KNOWN}")
         return size
 
     def known_sizes(self, value: OnnxValue, what: str) -> tuple[int, ...]:
         """A value's shape, which must be known; ``what`` calls it in the message."""
         if not value.shape.is_known:
-            raise self.unsupported(f"{what} must be known beforehand")
+            raise self.unsupported(f"{what} must be {KNOWN}")
         return value.shape.known
 
     # Facts

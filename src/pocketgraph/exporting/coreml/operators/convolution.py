@@ -10,6 +10,7 @@ from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.operands import KNOWN
 
 RANKS = range(3, 6)
 """Axes of an image with one, two or three spatial ones."""
@@ -45,7 +46,7 @@ def transposed_convolution(to: Translation, operation: OnnxOperation, x: Any, we
     """What ONNX's padding cuts off is cut off; where less is made than asked for, zeros are put behind."""
     count = weight.rank - 2
     if operation.attrs.get("auto_pad"):
-        raise to.unsupported("the size that it is to make must be known beforehand")
+        raise to.unsupported(f"the size that it is to make must be {KNOWN}")
     amounts = pads(operation, count)
     extra = list(operation.attrs.get("output_padding") or [0] * count)
     missing = []

@@ -15,7 +15,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.operands import attr_list, attr_text
+from pocketgraph.litert.operands import KNOWN, attr_list, attr_text
 
 
 @converts("Reshape", "QuantizedReshape")
@@ -153,7 +153,7 @@ def split(emit: OnnxEmit, node: Node) -> None:
         sizes = [int(n) for n in emit.static(1, "the sizes")]
         if -1 in sizes:
             if size is None:
-                raise emit.unsupported("the length of the axis that it splits must be known beforehand")
+                raise emit.unsupported(f"the length of the axis that it splits must be {KNOWN}")
             sizes[sizes.index(-1)] = size - sum(sizes) - 1
     elif size is not None:
         sizes = [size // count] * count

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights
+from pocketgraph.litert.operands import KNOWN
 
 
 @converts("AudioSpectrogram")
@@ -40,7 +41,7 @@ def mfcc(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     rate = emit.static_or_none(1)
     if rate is None:
         raise emit.unsupported(
-            f"the sample rate must be known beforehand: {option('feed', 'values')}={emit.ref(1)}=16000 or the like"
+            f"the sample rate must be {KNOWN}: {option('feed', 'values')}={emit.ref(1)}=16000 or the like"
         )
     bins = emit.known_size(value, -1, "the number of frequencies")
     bands, count = int(node.attr("filterbank_channel_count", 40)), int(node.attr("dct_coefficient_count", 13))

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.ops.elementwise import angle
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
+from pocketgraph.litert.operands import KNOWN
 
 AXIS_IS_FED = 20
 """The opset whose DFT takes its axis as an input first."""
@@ -97,7 +98,7 @@ def _conjugate(emit: OnnxEmit, pairs: OnnxValue) -> OnnxValue:
 def _length(emit: OnnxEmit) -> int:
     length = emit.static_or_none(1)
     if length is None:
-        raise emit.unsupported("the length of the transform must be known beforehand")
+        raise emit.unsupported(f"the length of the transform must be {KNOWN}")
     return int(np.asarray(length).reshape(-1)[0])
 
 

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32
+from pocketgraph.litert.operands import KNOWN
 
 
 @converts("Gather", "GatherV2", "ResourceGather")
@@ -100,7 +101,7 @@ def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
             if given == 1:
                 rows.append(value)
                 continue
-            raise emit.unsupported("the shape of its rows must be known beforehand")
+            raise emit.unsupported(f"the shape of its rows must be {KNOWN}")
         rows.append(value if given == 1 and rank else emit.reshape(value, [None, *inner]))
     places, data = emit.concat(indices), emit.concat(rows)
     size = None if shape.dims is None else shape[0]

@@ -24,7 +24,7 @@ from pocketgraph.kernels.image.resizing import (
     positions,
 )
 from pocketgraph.kernels.image.warping import axis_weights
-from pocketgraph.litert.operands import attr_text
+from pocketgraph.litert.operands import KNOWN, attr_text
 
 
 @converts("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
@@ -39,7 +39,7 @@ def resize(emit: OnnxEmit, node: Node) -> None:
         return
     source = channels_first(emit, emit.input(0))
     if dtype is INT64:
-        raise emit.unsupported("64-bit integers are resized only to sizes that are known beforehand")
+        raise emit.unsupported(f"64-bit integers are resized only to sizes that are {KNOWN}")
     if source.dtype is not dtype:
         source = emit.cast(source, dtype)
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}

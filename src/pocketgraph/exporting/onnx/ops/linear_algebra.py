@@ -11,6 +11,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32
+from pocketgraph.litert.operands import KNOWN
 
 SIZES = "the sizes of its matrices"
 
@@ -56,7 +57,7 @@ def diagonal_part(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "DiagPart" and rank != 2:
-        raise emit.unsupported(f"{SIZES} must be known beforehand")
+        raise emit.unsupported(f"{SIZES} must be {KNOWN}")
     count = min(_sizes(emit, value))
     block = emit.slice(emit.slice(_plain(emit, value), rank - 2, 0, count), rank - 1, 0, count)
     kept = where(emit, _eye(emit, count, count), block, emit.like(0, block))

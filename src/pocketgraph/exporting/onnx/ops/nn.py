@@ -16,7 +16,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.operands import attr_list, attr_text
+from pocketgraph.litert.operands import KNOWN, attr_list, attr_text
 
 MOVES_CODES = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "MaxPool", "Identity")
 """Not a trait: operators of ONNX, which ONNX Runtime also runs on codes."""
@@ -145,7 +145,7 @@ def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
         if given[place] is None and not is_explicit:  # a stride more for each pixel: padding as for a single one
             given[place], sizes[place] = 1, stride if attr_text(node, "padding") == "SAME" else max(stride, reach)
     if None in sizes and not is_explicit:
-        raise emit.unsupported("the size that it is to make must be known beforehand")
+        raise emit.unsupported(f"the size that it is to make must be {KNOWN}")
     pads = padding_of(node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
     extra = []
     for place, (size, before) in enumerate(zip(sizes, given, strict=True)):

@@ -12,7 +12,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
-from pocketgraph.litert.operands import attr_list
+from pocketgraph.litert.operands import KNOWN, attr_list
 
 
 @converts("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "MaxPoolV2")
@@ -49,7 +49,7 @@ def pooling_with_places(emit: OnnxEmit, node: Node) -> None:
     batch, channels, height, width = source.shape
     with_batch = bool(node.attr("include_batch_in_index", False))
     if channels is None or height is None or width is None or (with_batch and batch is None):
-        raise emit.unsupported("the shape of its input must be known beforehand")
+        raise emit.unsupported(f"the shape of its input must be {KNOWN}")
     area = emit.const(np.int64(height * width))
     within = emit.op("Mod", [places, area], made.shape)
     depth = emit.const(np.arange(channels, dtype=np.int64).reshape(channels, 1, 1))

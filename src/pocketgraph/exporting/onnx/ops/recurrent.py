@@ -13,6 +13,7 @@ from pocketgraph.exporting.onnx.ops.elementwise import clipped
 from pocketgraph.graph import Node, canonical
 from pocketgraph.kernels.nn.recurrent import CELL_FIRST, FORGET_FIRST
 from pocketgraph.litert.constant import Array
+from pocketgraph.litert.operands import KNOWN
 
 MOST_STEPS = 128  # that are written one after the other
 GATES = "iofc"
@@ -83,7 +84,7 @@ def lstm_block(emit: OnnxEmit, node: Node) -> None:
     count = x.shape[0] if x.shape.dims is not None else None
     known = emit.static_or_none(0)
     if count is None or count > MOST_STEPS or known is None:
-        raise emit.unsupported("the number of steps must be known beforehand, and not too large, to write them out")
+        raise emit.unsupported(f"the number of steps must be {KNOWN}, and not too large, to write them out")
     done = min(count, int(np.asarray(known).reshape(-1)[0]))
     results: list[list[OnnxValue]] = []
     for part in divided(emit, x, 0, [1] * count)[:done]:

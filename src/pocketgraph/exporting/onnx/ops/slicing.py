@@ -14,6 +14,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import slice_masks
+from pocketgraph.litert.operands import KNOWN
 
 FAR = 2**31 - 1
 """Beyond the end of every axis."""
@@ -70,7 +71,7 @@ def strided_slice(emit: OnnxEmit, node: Node, value: OnnxValue) -> OnnxValue:
     masks = slice_masks(node.attr)
     begins, ends, steps = (emit.static_or_none(index) for index in (1, 2, 3))
     if steps is None:
-        raise emit.unsupported("its steps must be known beforehand, not computed")
+        raise emit.unsupported(f"its steps must be {KNOWN}, not computed")
     count = len(np.asarray(steps).reshape(-1))
     rank = value.rank
     if rank is None and masks["ellipsis"]:
