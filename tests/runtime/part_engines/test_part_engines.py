@@ -416,11 +416,24 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("without", "strict", "products"),
-    [((), False, 2), (("winograd_convolutions",), False, 0), (("share_constants",), False, 2), ((), True, 0)],
+    ("without", "strict", "threads", "images", "products"),
+    [
+        ((), False, 1, 1, 2),
+        ((), False, 2, 1, 0),
+        ((), False, 2, 3, 2),
+        (("winograd_convolutions",), False, 1, 1, 0),
+        (("share_constants",), False, 1, 1, 2),
+        ((), True, 1, 1, 0),
+    ],
 )
-def test_openvino_is_given_tiles_unless_they_are_switched_off(
-    without: tuple[str, ...], strict: bool, products: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+def test_openvino_is_given_tiles_unless_they_are_switched_off_or_threads_share_one_image(
+    without: tuple[str, ...],
+    strict: bool,
+    threads: int,
+    images: int,
+    products: int,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
@@ -440,15 +453,16 @@ def test_openvino_is_given_tiles_unless_they_are_switched_off(
     monkeypatch.setattr(openvino.OpenVinoEngine, "version", lambda self: "1.0")
     monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
     monkeypatch.setattr(tiled_convolutions, "OPENVINO_SHARE", 1000)
-    graph = parse("""
-        x = Placeholder(dtype=float, shape=[1, 8, 8, 32])
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[{images}, 8, 8, 32])
         w = Const(float[3, 3, 32, 32] 0.125)
         y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
     """)
-    x = RANDOM.random((1, 8, 8, 32), np.float32)
+    x = RANDOM.random((images, 8, 8, 32), np.float32)
     with Session(graph, engine="reference") as session:
         wanted = session.run("y", {"x": x})
-    with Session(graph, engine="openvino", without=without, strict=strict, cache_dir=tmp_path) as session:
+    how = {"threads": threads, "without": without, "strict": strict}
+    with Session(graph, engine="openvino", cache_dir=tmp_path, **how) as session:  # type: ignore[arg-type]
         np.testing.assert_allclose(session.run("y", {"x": x}), wanted, rtol=3e-5)
     (content,) = given
     assert [node.op_type for node in onnx.load_from_string(content).graph.node].count("MatMul") == products

@@ -118,12 +118,12 @@ def _node_of(name: str, graph: Graph) -> str:
     return node or name
 
 
-def onnx_form(part: OfferedPart, *, in_tiles: bool = False) -> tuple[bytes, list[str]]:
+def onnx_form(part: OfferedPart, *, tiled_for: int = 0) -> tuple[bytes, list[str]]:
     """The ONNX model of a part, and the names under which it takes what ``all_inputs`` gives.
 
     Args:
         part: it.
-        in_tiles: compute wide convolutions in tiles, as OpenVINO is quicker (tiled_convolutions.py).
+        tiled_for: compute wide convolutions in tiles as OpenVINO is quicker with so many threads; 0 for no tiles.
     """
     from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
     from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
@@ -135,8 +135,8 @@ def onnx_form(part: OfferedPart, *, in_tiles: bool = False) -> tuple[bytes, list
     specs = [(DType.named(kind), Shape(shape)) for _, kind, shape in part.entry.about["inputs"]]
     inputs = {f"{name}:0": spec for name, spec in zip(graph.inputs, specs, strict=True)}
     made = converted(graph, inputs, [graph.outputs[place] for place in part.places])
-    if in_tiles:
-        convolve_in_tiles(made.body)
+    if tiled_for:
+        convolve_in_tiles(made.body, tiled_for)
     if constant_bytes(made.body) > LARGEST:
         raise RunError("its constants have over 2 GB, which ONNX holds in files beside the model only")
     content: bytes = model_proto(made.body, made.opset, "part", VERSION).SerializeToString()

@@ -225,7 +225,7 @@ def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     """
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
-            content, names = onnx_form(part, in_tiles=PASS not in part.without)
+            content, names = onnx_form(part, tiled_for=0 if PASS in part.without else threads)
             return OpenVinoRunner(content, threads, part, names=names, **options)
     return OpenVinoRunner(part.file, threads, part, **options)
 
