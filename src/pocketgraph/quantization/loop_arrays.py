@@ -17,6 +17,7 @@ from pocketgraph.graph.op_traits import SLICE_MASKS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS as LITERT_LOWERINGS
 from pocketgraph.litert.lowering import MOVED, Lowering
+from pocketgraph.litert.operands import KNOWN
 from pocketgraph.litert.program import Value
 from pocketgraph.runtime.unrolling.array_origins import COUNTS, written
 
@@ -53,7 +54,7 @@ def _zeros(emit: Emit, node: Node, size: int, dtype: DType, declared: Shape | No
         shapes.append(Shape(None if found.dims is None else found.dims[more:]))
     element = next((shape for shape in shapes if shape.is_known), None)
     if element is None:
-        raise emit.unsupported("the shape of the array's elements is not known beforehand")
+        raise emit.unsupported(f"the shape of the array's elements is not {KNOWN}")
     shape = (size, *element.known)
     zero = emit.const(np.zeros((1,) * len(shape), dtype.numpy))
     return emit.add("BROADCAST_TO", [zero, emit.const(shape, np.int32)], shape)

@@ -13,7 +13,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
-from pocketgraph.quantization.conversion import int8_conversion
+from pocketgraph.quantization.conversion import equal_codes, int8_conversion
 from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
@@ -240,7 +240,7 @@ def test_a_bound_at_the_last_code_is_left_out_where_it_repeats_nothing(rows: int
     x, y, z = (Value(name, INT8, (size, 4), None, coding) for name, size in (("x", 1), ("y", rows), ("z", rows)))
     bound = Value("", INT8, (rows, 4), Constant.of(np.full((rows, 4), 127, np.int8)), coding)
     program = Program([x], [z], [Operation("MINIMUM", [x, bound], [y]), Operation("RELU", [y], [z])])
-    program.substitute(int8_conversion.same_codes(program))
+    program.substitute(equal_codes.same_codes(program))
     program.drop_unused()
     assert [operation.code for operation in program.operations] == [*left, "RELU"]
 

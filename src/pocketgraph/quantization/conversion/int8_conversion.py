@@ -16,10 +16,10 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.dtype import FLOAT, INT4, INT8, INT16, INT32, INT64, UINT8
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
+from pocketgraph.quantization.conversion.equal_codes import same_codes
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import (
     ConversionRecipe,
@@ -338,39 +338,6 @@ class _Int8Conversion:
         operands = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
         operands[at_data], operands[at_weights], operands[at_bias] = source, kernel, bias
         return operands
-
-
-def same_codes(program: Program) -> dict[Value, Value]:
-    """Codes that are those of another value, by way of floats: a8 ─DEQUANTIZE─ QUANTIZE─ b8, both on one grid.
-
-    Or by a bound that is the last code there is: a8 ─MINIMUM 127─ b8.
-    """
-    producers, same = program.producers(), dict[Value, Value]()
-    for operation in program.operations:
-        if operation.code in BOUNDS and _bounds_nothing(operation) and operation.outputs[0] not in program.outputs:
-            (data,) = (value for value in operation.operands if value.constant is None)
-            if data.shape != operation.outputs[0].shape:  # the bound repeats it
-                continue
-            same[operation.outputs[0]] = same.get(data, data)
-            continue
-        before = producers.get(operation.inputs[0]) if operation.code == "QUANTIZE" and operation.inputs[0] else None
-        codes = before.inputs[0] if before is not None and before.code == "DEQUANTIZE" else None
-        made = operation.outputs[0]
-        if codes is None or made in program.outputs:
-            continue
-        if (codes.dtype, codes.quantization) == (made.dtype, made.quantization):
-            same[made] = same.get(codes, codes)
-    return same
-
-
-def _bounds_nothing(operation: Operation) -> bool:
-    """Whether the other operand of a maximum is the lowest code, or that of a minimum the highest."""
-    (made,), given = operation.outputs, operation.inputs
-    bounds = [value.constant.numpy() for value in given if value is not None and value.constant is not None]
-    if made.quantization is None or len(bounds) != 1:
-        return False
-    info, (bound,) = np.iinfo(made.dtype.numpy), bounds
-    return bool((bound == (info.min if operation.code == "MAXIMUM" else info.max)).all())
 
 
 def bytes_of(value: Value) -> Value:
